@@ -133,6 +133,9 @@ class Endless:
     def more(self) -> bool:
         return True
 
+    def over(self) -> bool:
+        return False
+
 
 def seen_by_tracing(name: str) -> set[int]:
     """Return the lines of a function that run in a call, as Python tells them."""

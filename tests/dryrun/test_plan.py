@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from plan_harness import missing, plan, steps
 
+from drygrad.dryrun.launches.reading import read
 from drygrad.dryrun.plan import Plan, RunOptions
 from drygrad.dryrun.planning import plan_runs
 from drygrad.dryrun.targets import target_named
@@ -97,6 +98,22 @@ def test_the_module_and_its_path(tmp_path: Path) -> None:
     assert script.sys_path == (tmp_path / "src", package, tmp_path)
     assert script.package == function.package == "mine.models"
     assert script.as_json()["setup"] is None
+
+
+def test_a_launch_looks_for_installed_packages_before_folders_that_it_does_not_name(tmp_path: Path) -> None:
+    path = tmp_path / "references" / "train.py"
+    path.parent.mkdir()
+    source = Source("import torchvision\n")
+    path.write_text(source.text)
+    target = target_named(source, None)
+    assert target is not None
+    started = read(["python", "references/train.py"], tmp_path)
+    for launch, own in ((None, []), (started, [str(tmp_path)])):
+        found = plan_runs(source, path, target, RunOptions(root=tmp_path, launch=launch))
+        assert isinstance(found, list)
+        request = found[0].as_json()
+        assert request["sys_path_last"] == own
+        assert request["sys_path"] == [str(path.parent), str(tmp_path)][: 2 - len(own)]
 
 
 def test_a_function_of_any_number_of_arguments_is_searched(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_small_operations_go_on_without_instruments(worker: WorkerClient, tmp_pa
     exec(text.replace("print", "total = "), expected)
     result = ran(worker, tmp_path, text)
     assert float(result["output"]["text"]) == expected["total"]
-    assert resting(result) == ["the loop at line 8 went on without instruments after 143 passes: they were alike"]
+    assert resting(result) == ["the loop at line 8 went on without instruments after 16 passes: they were alike"]
     assert left(result) == []
 
 
@@ -135,10 +135,92 @@ def test_an_error_in_an_operation_that_nobody_heard_of_is_explained(worker: Work
         "for i in range(900):\n    x = act(x)\n    index += i == 700\n    index *= 3\n    table[index]\n"
     )
     result = worker.run(plan(tmp_path, text))
-    assert resting(result)
+    assert not resting(result), "it is repeated with all instruments"
     assert (result["outcome"], result["error"]["at"]["line"]) == ("failed", 14), result
     (fault,) = result["faults"]
     assert fault["message"] == "`index[0]` = 3 is outside [-3, 3): dimension 0 of `table` has 3 entries"
+
+
+AFTER_LOOP = "y = torch.nn.functional.mse_loss(torch.ones(4, 1), x)"
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "while i < 700:\n    x, i = act(x), i + 1",
+        "while True:\n    x, i = act(x), i + 1\n    if i == 700:\n        break",
+        "for i in range(900):\n    x = act(x)\n    if i == 700:\n        break",
+        "def f(x):\n    for i in range(900):\n        x = act(x)\n        if i == 700:\n            return x\nx = f(x)",
+        "def f(x):\n    while True:\n        x = act(x)\n        if next(limit) > 700:\n            return x\nx = f(x)",
+        "try:\n    for i in range(900):\n        x = act(x)\n        if i == 700:\n            raise KeyError\n"
+        "except KeyError:\n    pass",
+        "try:\n    while True:\n        x, i = act(x), i + 1\n        table[i]\nexcept IndexError:\n    pass",
+    ],
+)
+def test_what_comes_after_a_loop_is_heard_however_it_ends(worker: WorkerClient, tmp_path: Path, loop: str) -> None:
+    text = f"{SMALL}x, i, limit, table = torch.ones(4), 0, iter(range(900)), [0] * 700\n{loop}\n{AFTER_LOOP}\n"
+    result = ran(worker, tmp_path, text)
+    assert resting(result)
+    assert [(fault["code"], fault["at"]["line"]) for fault in result["faults"]] == [("DG303", text.count("\n"))]
+
+
+def test_a_block_of_another_file_is_heard_when_it_is_new(worker: WorkerClient, tmp_path: Path) -> None:
+    helper = (
+        "from torch.nn import functional as F\ndef seldom(x, i):\n    if i == 700:\n        F.mse_loss(x[:, None], x)\n"
+    )
+    (tmp_path / "helper.py").write_text(helper)
+    text = (
+        f"from helper import seldom\n{SMALL}x = torch.ones(4)\nfor i in range(800):\n    x = act(x)\n    seldom(x, i)\n"
+    )
+    result = ran(worker, tmp_path, text)
+    assert resting(result)
+    ((code, at),) = [(fault["code"], fault["at"]) for fault in result["faults"]]
+    assert (code, Path(at["path"]).name, at["line"]) == ("DG303", "helper.py", 4)
+
+
+def test_nan_that_is_born_in_a_pass_that_nobody_heard_is_found_at_its_line(
+    worker: WorkerClient, tmp_path: Path
+) -> None:
+    text = SMALL + (
+        "w = torch.ones(4, requires_grad=True)\nx, small = torch.ones(4), torch.ones(4)\n"
+        "for i in range(300):\n    x = act(x)\n    small = small - 2.0 * (i == 280)\n    root = small.sqrt()\n"
+        "(w * root).sum().backward()\n"
+    )
+    result = worker.run(plan(tmp_path, text))
+    assert not resting(result), "it is repeated with all instruments"
+    assert [(fault["code"], fault["at"]["line"]) for fault in result["faults"]] == [("DG410", 12)]
+
+
+def test_a_mode_of_the_programs_is_left_as_it_was_entered(worker: WorkerClient, tmp_path: Path) -> None:
+    text = (
+        "from torch.utils.flop_counter import FlopCounterMode\n"
+        + SMALL
+        + (
+            "x = torch.ones(4)\nfor i in range(800):\n    with FlopCounterMode(display=False):\n        x = act(x)\n"
+            f"        if i == 700:\n            {AFTER_LOOP}\n    if i == 750:\n        {AFTER_LOOP}\n"
+        )
+    )
+    result = ran(worker, tmp_path, text)
+    assert resting(result)
+    assert [fault["at"]["line"] for fault in result["faults"]] == [13, 15]
+
+
+def test_what_runs_between_the_passes_of_a_generator_is_heard(worker: WorkerClient, tmp_path: Path) -> None:
+    text = SMALL + (
+        "def passes(x):\n    for i in range(600):\n        x = act(x)\n        yield x\n"
+        f"states = passes(torch.ones(4))\nseen = [next(states) for _ in [0] * 99]\nx = next(states)\n{AFTER_LOOP}\n"
+    )
+    result = ran(worker, tmp_path, text)
+    assert [(fault["code"], fault["at"]["line"]) for fault in result["faults"]] == [("DG303", text.count("\n"))]
+
+
+def test_a_run_that_cannot_be_repeated_in_time_answers_with_what_it_knows(worker: WorkerClient, tmp_path: Path) -> None:
+    text = (
+        f"import time\n{SMALL}heard, x = torch._C._len_torch_dispatch_stack, torch.ones(4)\n"
+        "for i in range(3000):\n    x = act(x)\n    time.sleep(0.02 * heard())\nraise KeyError\n"
+    )
+    result = worker.run({**plan(tmp_path, text), "timeout": 8.0})
+    assert (result["outcome"], result["error"]["type"]) == ("failed", "KeyError"), result["notes"]
 
 
 @pytest.mark.parametrize(

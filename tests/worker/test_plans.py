@@ -140,6 +140,15 @@ def test_modules_come_from_the_buffers_first(worker: WorkerClient, tmp_path: Pat
     assert output(worker, tmp_path, text, buffers=buffers) == "buffer disk unsaved\n"
 
 
+def test_folders_that_are_searched_last_hide_no_installed_package(worker: WorkerClient, tmp_path: Path) -> None:
+    last = tmp_path / "last"
+    last.mkdir()
+    (last / "typing_extensions.py").write_text("raise SystemExit('hidden')\n")
+    (last / "only_here.py").write_text("x = 1\n")
+    text = "import typing_extensions, only_here\nprint(only_here.x)\n"
+    assert output(worker, tmp_path, text, sys_path_last=[str(last)]) == "1\n"
+
+
 def in_package(folder: Path, **files: str) -> dict[str, Any]:
     """Write a package; return the fields of a plan for its module ``train``."""
     package = folder / "package"

@@ -48,11 +48,50 @@ class CIFAR10(Sized):
 class CIFAR100(CIFAR10):
     base_folder = "cifar-100-python"
 
+class VOCSegmentation(VisionDataset):
+    def __init__(self, root, image_set="train"):
+        super().__init__(root)
+        self.image_set, self.transforms = image_set, None
+        raise RuntimeError("Dataset not found or corrupted. You can use download=True to download it")
+
+    def __len__(self):
+        return len(self.images)
+
+class CocoDetection(VisionDataset):
+    def __init__(self, root, annFile):
+        super().__init__(root)
+        from pycocotools.coco import COCO
+        self.coco = COCO(annFile)
+        self.ids = sorted(self.coco.imgs)
+
+    def __getitem__(self, index):
+        number = self.ids[index]
+        return self._load_image(number), [o for o in self.coco.dataset["annotations"] if o["image_id"] == number]
+
+    def __len__(self):
+        return len(self.ids)
+
 class ImageFolder(VisionDataset):
     def __init__(self, root, transform=None, target_transform=None):
         super().__init__(root, transform, target_transform)
         os.scandir(root)
         raise FileNotFoundError(f"Couldn't find any class folder in {root}.")
+"""
+COCO = """\
+class COCO:
+    def __init__(self, file=None):
+        if file is not None:
+            open(file)
+
+    def createIndex(self):
+        self.imgs = {image["id"]: image for image in self.dataset["images"]}
+"""
+PICTURES = """\
+class Image:
+    def __init__(self, pixels):
+        self.size = lambda: (pixels.shape[1], pixels.shape[0])
+
+fromarray = Image
 """
 CONFIGURATIONS = """\
 class PreTrainedConfig:
@@ -128,6 +167,26 @@ def test_a_folder_of_images_that_is_there_is_the_programs_own(worker: WorkerClie
     result = worker.run(plan(tmp_path, images(tmp_path, program)))
     assert result["output"]["text"] == "True <built-in function len>\n", result["faults"]
     assert "/nowhere" in notes(result)[0]
+
+
+def test_annotations_that_are_not_there_have_objects_of_all_categories(worker: WorkerClient, tmp_path: Path) -> None:
+    installed(tmp_path, pycocotools__coco=COCO, PIL__Image=PICTURES)
+    program = (
+        "s = datasets.CocoDetection('/nowhere', '/nowhere/instances.json')\nimage, objects = s[3]\n"
+        "kinds = {o['category_id'] for i in range(len(s)) for o in s[i][1]}\n"
+        "print(image.size(), len(objects), len(objects[0]['segmentation'][0]), len(kinds), max(kinds))\n"
+    )
+    result = worker.run(plan(tmp_path, images(tmp_path, program)))
+    assert result["output"]["text"] == "(640, 480) 2 8 80 90\n", (result["error"], result["notes"])
+    assert "/nowhere/instances.json" in notes(result)[0]
+    masks = (
+        "s = datasets.VOCSegmentation('data', 'val')\nimage, mask = s[7]\nprint(len(s), image.size(), mask.size())\n"
+    )
+    result = worker.run(plan(tmp_path, images(tmp_path, masks)))
+    assert result["output"]["text"] == "1449 (500, 375) (500, 375)\n", (result["error"], result["notes"])
+    (tmp_path / "broken.json").touch()
+    broken = f"datasets.CocoDetection('/nowhere', {str(tmp_path / 'broken.json')!r})\n"
+    assert worker.run(plan(tmp_path, images(tmp_path, broken)))["outcome"] == "failed"
 
 
 def test_what_the_program_draws_is_the_same_with_a_stand_in(worker: WorkerClient, tmp_path: Path) -> None:

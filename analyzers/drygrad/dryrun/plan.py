@@ -223,7 +223,8 @@ class Plan:
             "module_name": self.module_name,
             "package": self.package,
             "modules": list(self.modules),
-            "sys_path": [str(folder) for folder in self.sys_path],
+            "sys_path": [str(folder) for folder in self.sys_path if folder not in self._searched_last],
+            "sys_path_last": [str(folder) for folder in self._searched_last],
             "buffers": dict(options.buffers),
             "root": str(options.root or self.path.parent),
             "device": options.device,
@@ -352,6 +353,14 @@ class Plan:
         project = project_folders(self.path)
         last = self.options.root or home
         return tuple(dict.fromkeys([*first, *above, home, *beside, *self._folders_elsewhere(), *project, last]))
+
+    @property
+    def _searched_last(self) -> tuple[Path, ...]:
+        """Those of these folders that a launch does not name: installed packages come first, as without drygrad."""
+        launch = self._launch
+        if launch is None or launch.kind not in ("script", "module") or self.steps is not None or self.program:
+            return ()
+        return tuple(folder for folder in self.sys_path if folder not in launch.sys_path)
 
     def _folders_elsewhere(self) -> list[Path]:
         """Return the folders in which the other file's imports are found, the target's own file among them."""

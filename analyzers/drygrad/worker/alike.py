@@ -1,16 +1,19 @@
 """Passes of a loop that are alike: the same lines have the same operations compute with tensors of the same shapes.
 
 After some of them nothing new shows. From there on the run *rests*: operations are executed without the instruments
-until one comes that the pass before did not have. Where a pass is much work, and nothing depends on how many there
-are, the loop is left.
+until one comes that the pass before did not have. Where a run could be repeated, it *sleeps*: the mode that tells of
+operations is taken away until the program comes to a block that this loop has not had, goes backward or takes a step;
+now and then a pass is heard in between. Where a pass is much work, and nothing depends on how many there are, the
+loop is left.
 """
 
 # pyright: reportPrivateUsage=false
 
 from __future__ import annotations
 
+import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from itertools import islice
 from types import FrameType, ModuleType
 from typing import Any, cast
@@ -24,6 +27,8 @@ ALIKE = 3
 """So many passes have to be alike before anything follows from that."""
 ENOUGH = 2000
 """So many operations a loop has had under the instruments before the run rests in it."""
+MANY = 16
+"""So many passes have to be alike before the run sleeps: it hears of some of those that follow, and can be repeated."""
 MUCH = 10_000.0
 """So much work a loop has been before it is left, in operations; a large one counts as several."""
 _LARGE = 50_000
@@ -33,6 +38,8 @@ _COUNTED: tuple[Any, ...] = (list, dict, set, deque)
 _DEPTH = 3
 _WIDTH = 100
 _OBJECTS = 2000
+_FIRST, _FACTOR = 16, 4
+"""Of the passes that are slept through: which one is the first to be heard, and how many times later the next comes."""
 _is_lazy: Any = torch.nn.parameter.is_lazy  # pyright: ignore
 _number: Any = torch._C._autograd._get_sequence_nr  # pyright: ignore
 
@@ -74,6 +81,13 @@ class Trail(Instrument):
         self.work = 0.0
         self.rested: dict[Where, frozenset[Key]] = {}
         """The loops in which the run has rested, and the operations that it has known there."""
+        self.clock = 0
+        """Counts the loops that have begun."""
+        self._entered: dict[Hashable, int] = {}
+        """The blocks that have run, and the time of the clock when they last did."""
+        self._asleep: tuple[int, int] | None = None
+        """While the run sleeps: the thread, and the time when the loop in which it does has begun."""
+        run.wake = self.wake
         self.left: dict[Where, tuple[Key, ...]] = {}
         """The loops that it has left, and the passes that it has left them after."""
 
@@ -114,10 +128,39 @@ class Trail(Instrument):
             return None  # without gradients, autocast alone records graphs: of the weights that it casts
         return tuple(self._keys[first:])
 
+    def begin(self) -> int:
+        """Return the time when a loop begins."""
+        self.clock += 1
+        return self.clock
+
     def rest(self, where: Where, keys: tuple[Key, ...]) -> None:
         """Let the operations of a loop that are like these, or like those that it had before, go unheard."""
         self._known = self.rested[where] = self.rested.get(where, frozenset()).union(keys)
         self.run.resting = self.knows
+
+    def sleep(self, begun: int) -> None:
+        """Do so without the mode that tells of operations, in a loop that began at a time of the clock."""
+        if self.run.leave():
+            self._asleep = threading.get_ident(), begun
+            if self.run.slept is None:
+                self.run.slept = len(self.run.faults)
+
+    @property
+    def may_sleep(self) -> bool:
+        """Whether the run could be repeated without sleep, if something was found after it."""
+        return bool(self.run.plan.get("may_repeat"))
+
+    @property
+    def sleeps(self) -> bool:
+        """Whether the run sleeps."""
+        return self._asleep is not None
+
+    def enters(self, block: Hashable) -> None:
+        """Take note of a block that runs: one that the loop has not had is where the run listens again."""
+        asleep = self._asleep
+        if asleep is not None and self._entered.get(block, -1) < asleep[1]:
+            self.wake()
+        self._entered[block] = self.clock
 
     def knows(self, here: Any, func: Any, args: tuple[Any, ...]) -> bool:
         """Say whether an operation is like one of the last pass; the run listens again from one that is not."""
@@ -128,6 +171,11 @@ class Trail(Instrument):
 
     def wake(self) -> None:
         """Listen again to everything."""
+        if self._asleep is not None:
+            if self._asleep[0] != threading.get_ident():
+                return
+            self._asleep = None
+            self.run.come_back()
         if self.run.resting is not None:
             self.run.resting = None
             self.run.tell("passed_over")
@@ -136,9 +184,13 @@ class Trail(Instrument):
 class Passes:
     """The passes of one loop."""
 
-    def __init__(self, trail: Trail, where: Where, may_be_left: bool) -> None:
+    def __init__(self, trail: Trail, where: Where, may_be_left: bool, is_steady: bool) -> None:
         self._trail = trail
         self._where = where
+        self._is_steady = is_steady
+        self._begun = trail.begin()
+        self._slept, self._next = 0, _FIRST
+        """How many passes were slept through, and the number of the one to hear next."""
         self._may_be_left = may_be_left and not torch.is_grad_enabled()
         self._mark = trail.mark()
         self._last: tuple[Key, ...] | None = None
@@ -152,18 +204,34 @@ class Passes:
         self._within = trail.run.resting is not None
         """Whether the run rests in a loop around this one."""
 
-    def follow(self, count: int, frame: FrameType) -> bool:
-        """Take note that a pass has ended, and rest where that is due; say whether the loop may be left here."""
+    def follow(self, count: int, frame: FrameType, is_last: bool = False) -> bool:
+        """Take note that a pass has ended, and rest where that is due; say whether the loop may be left here.
+
+        The last pass is heard, if it is known which one that is.
+        """
         trail = self._trail
         if trail.run.resting is None:
             self._within = False
             return self._listened(count, frame)
         if self._rests:
             self._work += self._each
+            if trail.sleeps and self._is_due(is_last):
+                trail.wake()
+                self._rests, self._mark, self._heard = False, trail.mark(), trail.work
+                return False
             return self._may_leave(frame)
         if not self._within:
             trail.wake()  # it rested in a loop inside this one, which is over
         return False
+
+    def _is_due(self, is_last: bool) -> bool:
+        """Say whether the pass that begins is to be heard, of those that are slept through."""
+        self._slept += 1
+        if self._slept == self._next:
+            self._next *= _FACTOR
+            return True
+        recorded = torch.is_grad_enabled() and _number() != self._mark[3]
+        return is_last or recorded
 
     def _listened(self, count: int, frame: FrameType) -> bool:
         trail = self._trail
@@ -196,14 +264,18 @@ class Passes:
 
     def _rest(self, count: int, keys: tuple[Key, ...]) -> None:
         trail = self._trail
-        if trail.run.device == "cuda":
-            return  # there an index out of range has to be seen before it ends all work on the GPU
-        if self._operations >= ENOUGH or trail.rested.get(self._where, frozenset()).issuperset(keys):
+        if trail.run.device == "cuda" or trail.run.plan.get("repeats"):
+            return  # on a GPU, an index out of range has to be seen before it ends all work there
+        may_sleep = self._is_steady and trail.may_sleep
+        known = trail.rested.get(self._where, frozenset()).issuperset(keys)
+        if known or self._operations >= ENOUGH or (may_sleep and self._alike >= MANY):
             if self._where not in trail.rested:
                 where = trail.run.where(*self._where)
                 trail.run.note(f"the loop at {where} went on without instruments after {count} passes: they were alike")
             self._rests = True
             trail.rest(self._where, keys)
+            if may_sleep:
+                trail.sleep(self._begun)
 
     def end(self) -> None:
         """Take note that the loop is over."""

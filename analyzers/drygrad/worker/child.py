@@ -101,6 +101,8 @@ def serve(plan: dict[str, Any], channel: Channel, dump_fd: int | None) -> None:
         _tell_of_the_limit(plan, result)
         _tell_of_imports(execution.run, result)
         filling.settle(result, searched)
+        if execution.run.is_doubtful and result["seconds"] - execution.run.imports.seconds < timeout / 2:
+            answer.send("again", result)
     except Unusable as error:
         result = outcomes.told(plan, "unsupported", str(error))
     except BaseException as error:  # noqa: BLE001 - a fault of ours must not look like the user's
@@ -139,11 +141,11 @@ class Answer:
         self._sent = False
 
     def send(self, kind: str, result: dict[str, Any]) -> None:
-        """Send a result: ``partial`` ones may be followed by another, and ``interim`` ones are."""
+        """Send a result: ``partial`` ones may be followed by another, ``interim`` ones are, and ``again`` ones."""
         with self._lock:
             if self._sent:
                 return
-            self._sent = kind == "result"
+            self._sent = kind in ("result", "again")
             for stream in (sys.stdout, sys.__stdout__, sys.stderr):
                 with suppress(Exception):
                     stream.flush()  # pyright: ignore[reportOptionalMemberAccess]
@@ -166,8 +168,9 @@ def _time_is_up(execution: Execution, answer: Answer, timeout: float, stands_sti
     """Answer in the place of the main thread, which is still at it; then end."""
     main = threading.main_thread().ident or 0
     deadline.report(execution.run, main, timeout, stands_still)
-    answer.send("partial", execution.snapshot("deadline"))
-    answer.send("result", execution.gather("deadline"))
+    if not execution.plan.get("repeats"):
+        answer.send("partial", execution.snapshot("deadline"))
+        answer.send("result", execution.gather("deadline"))
     deadline.exit_now()
 
 

@@ -183,7 +183,7 @@ class Execution:
         buffers: dict[str, str] = {**(plan.get("buffers") or {}), plan["path"]: plan["text"]}
         around = folders_around(plan["path"], root)
         finder = WorkspaceFinder(self.run.lines, buffers, self.launch.read, self.absences, around)
-        finder.tells_blocks = plan.get("compare") is True or program is not None
+        self.hooks.tells_elsewhere = plan.get("compare") is True or program is not None
         finder.observed = plan["path"] if program else None
         sys.meta_path.insert(0, finder)
         give_source(plan["path"], plan["text"])
@@ -421,6 +421,7 @@ class Execution:
 
     def gather(self, outcome: str) -> dict[str, Any]:
         """Return the result as it stands; also from another thread while the target still runs."""
+        self.run.judge(outcome)
         if self.progress.backwards and self.backward == "none":
             self.backward = "target"
         for instrument in self.instruments:
@@ -443,7 +444,7 @@ class Execution:
             "faults": [fault.as_json() for fault in list(self.run.faults)],
             "called": self._called is not None,
             "blocks": sorted(self.hooks.blocks),
-            "blocks_elsewhere": [{"path": p, "lines": sorted(at)} for p, at in list(self.hooks.blocks_of.items())],
+            "blocks_elsewhere": self.hooks.elsewhere(),
             "backward": self.backward,
             "notes": list(self.run.notes),
             "instrument_failures": list(self.run.failures),

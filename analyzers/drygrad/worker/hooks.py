@@ -25,7 +25,9 @@ class Hooks:
     def __init__(self, run: Run, loops: Loops, instruments: list[Instrument]) -> None:
         self.blocks: set[int] = set()
         self.blocks_of: dict[str, set[int]] = {}
-        """Those of other files, where they are asked for."""
+        """Those of other files."""
+        self.tells_elsewhere = False
+        """Whether they are."""
         self.last_return: int | None = None
         """The line of the return statement that has run last."""
         self._run = run
@@ -37,7 +39,7 @@ class Hooks:
         _let_mean(
             {
                 weave.LOOP: self._loops.loop,
-                weave.BLOCK: self.blocks.add,
+                weave.BLOCK: self.block if self._loops.trail else self.blocks.add,
                 weave.BLOCK_OF: self.entered,
                 weave.ASSIGNED: self.assigned,
                 weave.RETURNED: self.returned,
@@ -53,9 +55,8 @@ class Hooks:
         """Forget the blocks so far; take note of those of other files only if they are of interest."""
         self.blocks.clear()
         self.blocks_of.clear()
+        self.tells_elsewhere = elsewhere
         self.install()
-        if not elsewhere:
-            _let_mean({weave.BLOCK_OF: _nothing})
 
     def end(self, kind: type[BaseException]) -> None:
         """Raise something wherever the program comes to such a call, until ``install``."""
@@ -76,9 +77,22 @@ class Hooks:
             for path, lines in self.blocks_of.items():
                 lines.intersection_update(elsewhere.get(path, ()))
 
+    def block(self, line: int) -> None:
+        """Take note of a block of the target's file that runs."""
+        self.blocks.add(line)
+        if self._loops.trail is not None:
+            self._loops.trail.enters(line)
+
     def entered(self, path: str, line: int) -> None:
         """Take note of a block of another file that runs."""
         self.blocks_of.setdefault(path, set()).add(line)
+        if self._loops.trail is not None:
+            self._loops.trail.enters((path, line))
+
+    def elsewhere(self) -> list[dict[str, Any]]:
+        """Return the blocks of other files for the result."""
+        blocks = list(self.blocks_of.items()) if self.tells_elsewhere else []
+        return [{"path": path, "lines": sorted(lines)} for path, lines in blocks]
 
     def assigned(self, line: int, name: str, value: Any) -> None:
         """Tell the instruments of a name that was bound."""

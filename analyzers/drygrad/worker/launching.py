@@ -54,7 +54,8 @@ class Launch:
         return [str(word) for word in self._given.get("argv") or [self._plan["path"]]]
 
     def enter(self, root: str) -> None:
-        """Give the process the arguments, the variables and the folder of the program."""
+        """Give the process the arguments, the variables and the folders of the program."""
+        sys.path += map(str, self._plan.get("sys_path_last") or ())
         sys.argv = Arguments(self._arguments)
         sys.argv.given = len(self._arguments) > 1 and self._given.get("given") is not False
         variables: dict[str, Any] = self._given.get("environment") or {}

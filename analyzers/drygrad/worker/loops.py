@@ -14,6 +14,8 @@ from drygrad.worker.ragged import Rest, rest_of
 from drygrad.worker.reading import at_hand, is_readable
 from drygrad.worker.run import Instrument, Place, Run
 
+_FEW = 16
+"""So many elements are not worth a look at each pass."""
 MOST = 32
 """Times the limit: a loop that runs backward passes without any step is not followed further."""
 PASSES = 2
@@ -86,17 +88,19 @@ class Loops:
         """The loops that were stopped before: of another time it is the first batches that tell."""
         self._ended: set[tuple[str | None, int]] = set()
 
-    def loop(self, iterable: Any, line: int, runs_out: bool = False) -> Any:
+    def loop(self, iterable: Any, line: int, runs_out: bool, is_steady: bool) -> Any:
         """Return what the statement at a line iterates over, bounded; None is a ``while`` loop.
 
         One that ``runs_out`` ends in no other way than with its last element; it may be left if it merely counts.
+        In the midst of one that ``is_steady`` no other code of the program goes on.
         """
-        if type(iterable) in (list, tuple, dict, set, range, str) and len(iterable) <= self.limit:
+        if type(iterable) in (list, tuple, dict, set, range, str) and len(iterable) <= min(self.limit, _FEW):
             return iterable
         caller = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
         where = caller.f_code.co_filename, line
         may_be_left = runs_out and isinstance(getattr(iterable, "iterable", iterable), range)  # tqdm's has that name
-        return Loop(self, iterable, where, Passes(self.trail, where, may_be_left) if self.trail else None)
+        passes = Passes(self.trail, where, may_be_left, is_steady) if self.trail else None
+        return Loop(self, iterable, where, passes)
 
     def last(self, place: tuple[str | None, int], rest: Rest) -> Rest:
         """Return what makes the last, shorter batch of a loop that is stopped; None where it has been seen."""
@@ -202,7 +206,7 @@ class Loop:
         if passes is None:
             return next(self._iterator)
         total = _length(self._iterable)
-        if passes.follow(count, sys._getframe(2)) and total is not None and count < total:  # pyright: ignore
+        if passes.follow(count, sys._getframe(2), count + 1 == total) and total is not None and count < total:  # pyright: ignore
             passes.end()
             self._loops.leave(self._where, count, total, "passes, which were alike")
             raise StopIteration
@@ -239,6 +243,16 @@ class Loop:
         bound.count += 1
         self._loops.passes[self._where] = bound.count
         return True
+
+    def over(self) -> bool:
+        """Hear that a ``while`` loop ends, its condition does not hold any more."""
+        if self._passes is not None:
+            self._passes.end()
+        return False
+
+    def __del__(self) -> None:
+        """End what was left by a jump or an error: the statement has let go of what it iterated over."""
+        self.over()
 
     def _stop(self) -> None:
         total = self._over.total if self._over is not None else _length(self._iterable)

@@ -63,12 +63,10 @@ class WovenLoader(PackageLoader):
         absences: Absences,
         *,
         observe: bool,
-        tells_blocks: bool,
     ) -> None:
         super().__init__(name, path)
         self._absences = absences
         self._observe = observe
-        self._tells_blocks = tells_blocks
         self._text = text
         self._heard = heard
 
@@ -88,8 +86,7 @@ class WovenLoader(PackageLoader):
         tree = ast.parse(source, path)
         self._heard(path, self._text if self._text is not None else decode_source(source), tree)
         tree.body = self._absences.without(path, tree.body)
-        blocks_of = path if self._tells_blocks and not self._observe else None
-        woven = weave(tree, observe=self._observe, blocks_of=blocks_of)
+        woven = weave(tree, observe=self._observe, blocks_of=path)
         return compile(woven, path, "exec", dont_inherit=True)
 
     def get_source(self, fullname: str) -> str | None:
@@ -105,8 +102,6 @@ class WorkspaceFinder:
     ) -> None:
         self._lines = lines
         self._absences = absences
-        self.tells_blocks = False
-        """Whether the blocks that run are told of the modules that it finds, too."""
         self.observed: str | None = None
         """The file of the user's that is observed as the text of a run is, where a program imports it."""
         self._around = list(around)
@@ -127,15 +122,7 @@ class WorkspaceFinder:
             spec.loader = PackageLoader(spec.name, origin)
         elif type(spec.loader) is SourceFileLoader:
             text, observe = self._buffers.get(os.path.abspath(origin)), os.path.abspath(origin) == self.observed
-            spec.loader = WovenLoader(
-                spec.name,
-                origin,
-                text,
-                self._heard,
-                self._absences,
-                observe=observe,
-                tells_blocks=self.tells_blocks,
-            )
+            spec.loader = WovenLoader(spec.name, origin, text, self._heard, self._absences, observe=observe)
             if text is not None:
                 give_source(origin, text)
         return spec

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 
 Hook = Callable[..., None]
+_FOLLOWED = ("DG1", "DG2", "DG4")
+"""Families of rules whose faults are followed to where they begin: in graphs, by devices, with values."""
 _STEPS = 4
 
 
@@ -76,6 +78,14 @@ def _unknown(subject: Any) -> None:
     return None
 
 
+def _stay() -> bool:
+    return False
+
+
+def _nowhere() -> None:
+    return None
+
+
 class Run:
     """What the instruments share during one run.
 
@@ -113,6 +123,10 @@ class Run:
     """How many loops of the user's were ended before they would have ended: what comes after follows on no pass."""
     resting: Callable[[Any, Any, tuple[Any, ...]], bool] | None = None
     """Says, while a loop goes on whose passes are alike, whether an operation at a place is one of those."""
+    slept: int | None = None
+    """How many faults were known when operations were first executed without the mode that tells of them."""
+    is_doubtful: bool = False
+    """Whether what was found may follow on such an operation; a run that hears of all of them knows more of it."""
     transforms: int = 0
     """How many of torch's function transforms are at work; inside them the instruments hear of nothing."""
 
@@ -152,6 +166,12 @@ class Run:
         """Tells which line called the constructor of a module of any kind."""
         self.loader_at: Callable[[Any], Instruction | None] = _unknown
         """Tells where a loader of a dataset was made."""
+        self.leave: Callable[[], bool] = _stay
+        """Takes the mode away that tells of operations; says whether that could be done."""
+        self.come_back: Callable[[], None] = _nowhere
+        """Brings it back."""
+        self.wake: Callable[[], None] = _nowhere
+        """Ends a time in which operations are not told."""
         self.on_change: list[Callable[[], None]] = []
         """What to call when an instrument was switched off."""
         self._instruments: list[Instrument] = []
@@ -220,6 +240,12 @@ class Run:
         where = fault.at and (fault.at.path, fault.at.line)
         if all(fault.code != f.code or where != (f.at and (f.at.path, f.at.line)) for f in self.faults):
             self.faults.append(fault)
+
+    def judge(self, outcome: str) -> None:
+        """Say whether something was found after the run has slept that may come from an operation of that time."""
+        if self.slept is not None:
+            since = (fault.code.startswith(_FOLLOWED) for fault in self.faults[self.slept :])
+            self.is_doubtful = outcome == "failed" or any(since)
 
     def note(self, text: str) -> None:
         """Add a sentence to the notes of the run, once."""

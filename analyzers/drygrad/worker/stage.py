@@ -51,6 +51,8 @@ class RunProcess:
         self.dump_fd = _unnamed_file()
         self.pid = 0
         self.partial: str | None = None
+        self.first: tuple[str, dict[str, Any]] | None = None
+        """What was answered, and printed, by a run that this one repeats, or that is to be repeated."""
         self.phases = self.interims = 0
         self.answered = False
         self.overdue = False
@@ -121,14 +123,16 @@ class Stage:
             elif message.get("type") == "cancel" and message.get("run") in self._runs:
                 self._settle(self._runs[message["run"]], "cancelled")
 
-    def _start(self, name: str, plan: dict[str, Any]) -> None:
+    def _start(self, name: str, plan: dict[str, Any], first: tuple[str, dict[str, Any]] | None = None) -> None:
+        """Begin a run; ``first`` is the answer of the one that it repeats, and stands if there is no other."""
         if plan.get("forecast") and not self._forecasts:
             self._forecasts = True
             if confinement.may_import_ahead():
                 with confinement.importing():
                     import_ahead([*_FORECASTS])
                 gc.freeze()
-        run = RunProcess(name, plan)
+        run = RunProcess(name, {"may_repeat": True, **plan})
+        run.first = first
         run.pid = os.fork()
         if run.pid == 0:
             self._become(run)
@@ -171,6 +175,9 @@ class Stage:
                 self._up.send({"type": "interim", "run": run.run, "answer": text})
             elif kind == "partial":
                 run.partial = text
+            elif kind == "again":
+                run.first = text, run.capture.as_json()
+                processes.kill_group(run.pid)
             elif kind == "result":
                 self._answer(run, text)
                 processes.kill_group(run.pid)
@@ -179,10 +186,10 @@ class Stage:
         if run.channel.closed and run.channel.read_fd in self._selector.get_map():
             self._selector.unregister(run.channel.read_fd)
 
-    def _answer(self, run: RunProcess, answer: str) -> None:
+    def _answer(self, run: RunProcess, answer: str, output: dict[str, Any] | None = None) -> None:
         if not run.answered:
             run.answered = True
-            output = run.capture.as_json()
+            output = output or run.capture.as_json()
             self._up.send({"type": "result", "run": run.run, "answer": answer, "output": output})
 
     def _settle(self, run: RunProcess, outcome: str, *notes: str) -> None:
@@ -207,14 +214,18 @@ class Stage:
             while not run.channel.closed:
                 self._listen(run)
         processes.kill_group(run.pid)
-        if not run.answered:
-            self._answer(run, self._without_result(run, status))
+        again = run.first if not run.answered and not run.plan.get("repeats") else None
+        if not run.answered and again is None:
+            answer, output = run.first or (self._without_result(run, status), None)
+            self._answer(run, answer, output)
         del self._runs[run.run]
         for fd in run.fds():
             if fd in self._selector.get_map():
                 self._selector.unregister(fd)
         run.close()
         self._end_orphans()
+        if again is not None:
+            self._start(run.run, {**run.plan, "may_repeat": False, "repeats": True}, again)
 
     def _without_result(self, run: RunProcess, status: int) -> str:
         if run.partial is not None:

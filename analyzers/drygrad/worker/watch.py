@@ -16,7 +16,7 @@ import torch
 from torch._ops import HigherOrderOperator as _HigherOrderOperator
 from torch._ops import OpOverload as _OpOverload
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
 
 from drygrad.worker.lines import Instruction, Lines
 from drygrad.worker.reading import dispatch_themselves
@@ -26,6 +26,7 @@ from drygrad.worker.transforms import counted
 _MARKS = "profiler::"
 _current_node: Any = torch._C._current_autograd_node
 _modes_below: Any = torch._C._len_torch_dispatch_stack
+_mode_at: Any = torch._C._get_dispatch_stack_at
 _EXACT = (torch.Tensor, torch.nn.Parameter)
 _HIGHER: Any = _HigherOrderOperator
 _NOTHING: dict[str, Any] = {}
@@ -117,12 +118,29 @@ class Watch(TorchDispatchMode):
         self._lines = run.lines
         self._heard: defaultdict[str, dict[int, _Heard]] = defaultdict(dict)
         """By phase, and the identity of the operation: its hash is computed in Python, which costs more than that."""
+        self._left = 0
+        """How many modes there were below when this one was left."""
         run.on_change.append(self._heard.clear)
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         """Do without the guard against torch's compiler, which is not at work: it would cost as much as the rest."""
         return False
+
+    def leave(self) -> bool:
+        """Let operations pass untold; False where another mode is above, or nothing is told in this thread."""
+        depth = _modes_below()
+        if depth == 0 or _mode_at(depth - 1) is not self:
+            return False
+        self._left = depth - 1
+        _pop_mode()
+        return True
+
+    def come_back(self) -> None:
+        """Hear of operations again, below the modes that were entered since."""
+        modes: list[Any] = [_pop_mode() for _ in range(_modes_below() - self._left)]
+        for mode in (self, *reversed(modes)):
+            _push_mode(mode)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Execute one operation between the instruments' hooks; in peace where tensors stand for others."""
@@ -225,8 +243,12 @@ def watching(run: Run, instruments: list[Instrument]) -> Generator[None]:
     removals = _hear_of_steps(run)
     restore = _hear_of_backward(run)
     try:
-        with counted(run), Watch(run):
-            yield
+        with counted(run), Watch(run) as mode:
+            run.leave, run.come_back = mode.leave, mode.come_back
+            try:
+                yield
+            finally:
+                run.wake()
     finally:
         restore()
         for handle in removals:

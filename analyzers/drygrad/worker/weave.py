@@ -19,6 +19,8 @@ NAMES = (LOOP, BLOCK, BLOCK_OF, ASSIGNED, RETURNED, SWALLOWED)
 
 _Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 _JUMPS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+_SUSPENDING = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
+"""What lets other code run in the midst of a loop."""
 _SUITES = ("body", "orelse", "finalbody")
 _TELLING = frozenset(
     "print debug info warning warn error exception critical log print_exc print_exception write".split()
@@ -97,20 +99,25 @@ class _Weaver:
             case.body = self._suite(case.body)
 
     def _for(self, node: ast.For) -> list[ast.stmt]:
-        runs_out = [ast.Constant(True)] if _runs_out(node) else []
-        node.iter = ast.copy_location(_call(LOOP, node.iter, ast.Constant(node.lineno), *runs_out), node.iter)
+        told = map(ast.Constant, (node.lineno, _runs_out(node), not _holds(node, _SUSPENDING)))
+        node.iter = ast.copy_location(_call(LOOP, node.iter, *told), node.iter)
         self._blocks(node, *self._assigned(list(_names(node.target))))
         return [node]
 
     def _while(self, node: ast.While) -> list[ast.stmt]:
-        """``while test`` asks first whether it may go on; the loop's own state is in a name of its own."""
+        """``while test`` asks first whether it may go on, and tells when not; its own state is in a name of its own."""
+        steady = not _holds(node, _SUSPENDING)
         self._blocks(node)
         if self._in_class:
             return [node]
         name = f"__drygrad_{node.lineno}_{node.col_offset}__"
-        begins = ast.Assign([ast.Name(name, ast.Store())], _call(LOOP, ast.Constant(None), ast.Constant(node.lineno)))
-        more = ast.copy_location(_call_of(ast.Attribute(ast.Name(name, ast.Load()), "more", ast.Load())), node.test)
-        node.test = ast.copy_location(ast.BoolOp(ast.And(), [more, node.test]), node.test)
+        told = map(ast.Constant, (None, node.lineno, False, steady))
+        begins = ast.Assign([ast.Name(name, ast.Store())], _call(LOOP, *told))
+        more, over = (
+            _call_of(ast.Attribute(ast.Name(name, ast.Load()), method, ast.Load())) for method in ("more", "over")
+        )
+        holds = ast.copy_location(ast.BoolOp(ast.Or(), [node.test, over]), node.test)
+        node.test = ast.copy_location(ast.BoolOp(ast.And(), [more, holds]), node.test)
         return [*_at(node, [begins]), node]
 
     def _return(self, node: ast.Return) -> ast.Return:
@@ -185,8 +192,11 @@ def _may_leave(node: ast.stmt) -> bool:
 
 def _runs_out(loop: ast.For) -> bool:
     """Say whether a loop ends with its last element only, and nobody is told that it has ended."""
-    ends = (ast.Return, ast.Raise, ast.Break, ast.Yield, ast.YieldFrom, ast.Await)
-    return not loop.orelse and not any(isinstance(node, ends) for part in loop.body for node in ast.walk(part))
+    return not loop.orelse and not _holds(loop, (ast.Return, ast.Raise, ast.Break, *_SUSPENDING))
+
+
+def _holds(loop: ast.For | ast.While, kinds: tuple[type[ast.AST], ...]) -> bool:
+    return any(isinstance(node, kinds) for part in loop.body for node in ast.walk(part))
 
 
 def _inside(node: ast.AST) -> Iterator[ast.AST]:

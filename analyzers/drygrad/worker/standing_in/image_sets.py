@@ -10,6 +10,7 @@ from typing import Any, Callable
 import torch
 
 from drygrad.worker.run import Run
+from drygrad.worker.standing_in import annotated_sets
 from drygrad.worker.standing_in.absence import is_absent, library
 
 _FOLDER_CLASSES, _FOLDER_IMAGES = 10, 64
@@ -27,6 +28,8 @@ _EMNIST = {
 _SVHN = {"train": 73257, "test": 26032, "extra": 531131}
 _STL10 = {"train": 5000, "test": 8000, "unlabeled": 100000, "train+unlabeled": 105000}
 _STL10_LABELED = {"train": 5000, "test": 8000, "train+unlabeled": 5000}
+_MADE_OF = {"ImageFolder": "root", "CocoDetection": "annFile"}
+"""The arguments that name files of the program's own."""
 _PATTERNS = 1000
 """So many images differ; a set repeats them, so that it is made at once."""
 
@@ -50,23 +53,29 @@ def _standing_in(kind: Any, fill: Callable[..., None], run: Run) -> Callable[...
         try:
             construct(self, *args, **named)
         except (OSError, RuntimeError) as error:
-            if not is_absent(error) and not _is_missing_folder(kind, self, error):
+            given = signature.bind(self, *args, **named).arguments
+            if not is_absent(error) and not _is_missing_path(kind, given, error):
                 raise
-            fill(self, signature.bind(self, *args, **named).arguments)
-            _tell(run, self)
+            fill(self, given)
+            _tell(run, self, given)
 
     return __init__
 
 
-def _is_missing_folder(kind: Any, made: Any, error: BaseException) -> bool:
-    return kind.__name__ == "ImageFolder" and isinstance(error, FileNotFoundError) and not os.path.isdir(made.root)
+def _is_missing_path(kind: Any, given: dict[str, Any], error: BaseException) -> bool:
+    """Say whether a set has failed because the files of the program's own that it is made of are not here."""
+    path = given.get(_MADE_OF.get(kind.__name__, ""))
+    return path is not None and isinstance(error, FileNotFoundError) and not os.path.exists(path)
 
 
-def _tell(run: Run, made: Any) -> None:
+def _tell(run: Run, made: Any, given: dict[str, Any]) -> None:
     name = next(kind.__name__ for kind in type(made).__mro__ if kind.__module__.startswith("torchvision."))
     if name == "ImageFolder":
         what = f"random images of {_FOLDER_SIZE[0]} x {_FOLDER_SIZE[1]} in {_FOLDER_CLASSES} classes"
         run.stands_in(f"the images in {made.root}", what, exact=False)
+    elif name in ("CocoDetection", "CocoCaptions"):
+        what = f"{len(made):,} random images with objects of COCO's 80 categories"
+        run.stands_in(f"the annotations in {given['annFile']}", what, exact=False)
     else:
         run.stands_in(name, f"{len(made):,} random images with its shapes and classes", exact=True)
 
@@ -152,6 +161,8 @@ _FILLED: dict[str, Callable[..., None]] = {
     "CIFAR10": _cifar,
     "SVHN": _svhn,
     "STL10": _stl10,
+    "VOCSegmentation": annotated_sets.voc,
+    "CocoDetection": annotated_sets.coco,
     "ImageFolder": _image_folder,
     "ImageNet": _imagenet,
 }
