@@ -65,6 +65,15 @@ def undecorated(ctx: Context, function: FunctionNode) -> Edit | None:
     return None
 
 
+def switch_of(ctx: Context, node: ast.expr) -> ast.expr:
+    """Return what switches gradients off around a node, in its own function; the node itself where that shows none."""
+    block, function = no_grad_block(ctx, node), ctx.function(node)
+    heads = [item.context_expr for item in block.items] if block is not None else []
+    decorators = function.decorator_list if function is not None and block is None else []
+    named = [d for d in decorators if ctx.name(d.func if isinstance(d, ast.Call) else d) in NO_GRAD]
+    return next((head for head in (*heads, *named) if head in named or _switches_off(ctx, head)), node)
+
+
 def _switches_off(ctx: Context, expression: ast.expr) -> bool:
     match ctx.value(expression):
         case Object(type=name) | Reference(name=name):
