@@ -70,7 +70,14 @@ class Departures:
     def of(self, leaf: int) -> Departure | None:
         """Return where the graph of a leaf ended that goes on as a constant, the one of its results first."""
         found = (*self._computed.get(leaf, ()), *self._direct.get(leaf, ()))
-        return next((departure for departure in found if departure in self._joined), None)
+        joined = [departure for departure in found if departure in self._joined]
+        # A switch is mostly meant.
+        return next((departure for departure in joined if not departure.switch), next(iter(joined), None))
+
+    def only(self, leaf: int) -> Departure | None:
+        """Return the one place where the graph of a leaf ended, whatever became of the result as a number."""
+        found = {*self._computed.get(leaf, ()), *self._direct.get(leaf, ())}
+        return found.pop() if len(found) == 1 else None
 
     def names(self, at: Instruction | None) -> set[str]:
         """Return the names in the text of an instruction that was not looked at before."""
