@@ -143,16 +143,6 @@ def step_around(node: ast.AST, ctx: Context) -> Loop | FunctionNode | None:
     return function if any(ctx.loops(site.node) for site in ctx.callers(function)) else None
 
 
-def turns_around(node: ast.AST, ctx: Context, depth: int = 2) -> Iterator[tuple[Loop, ast.AST]]:
-    """Yield the loops that run a node again and again, with what stands in them: it, or a call that leads to it."""
-    loops, function = ctx.loops(node), ctx.function(node)
-    if loops:
-        yield loops[0], node
-    elif function is not None and depth and not is_guarded(node, function, ctx):
-        for site in ctx.callers(function):
-            yield from turns_around(site.node, ctx, depth - 1)
-
-
 def trains(scope: ast.AST) -> bool:
     """Say whether a body runs a backward itself."""
     return any(called(call) in _BACKWARD for call in calls_in(scope))

@@ -75,6 +75,24 @@ class GraphCutByCopy(Rule):
         Valid("class Best(nn.Module):\n    def forward(self, x):\n        return torch.tensor([s.max() for s in x])"),
     ]
     INVALID = [
+        Invalid(  # where the numbers leave the graph, not where they become a tensor
+            """
+            def scores(model, items):
+                values = []
+                for item in items:
+                    values.append(model(item).sum().item())
+                return torch.from_numpy(np.array(values)).requires_grad_()
+
+            model = nn.Linear(4, 1)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for _ in range(3):
+                optimizer.zero_grad()
+                scores(model, torch.randn(5, 4)).mean().backward()
+                optimizer.step()
+            """,
+            at=(4, 22, 4, 46),
+            severity="warning",
+        ),
         Invalid(
             """
             model = nn.Linear(8, 3)

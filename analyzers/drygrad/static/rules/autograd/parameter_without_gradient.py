@@ -102,6 +102,28 @@ class ParameterWithoutGradient(Rule):
         ),
     ]
     INVALID = [
+        Invalid(  # the switch is in a caller
+            """
+            text, image = nn.Linear(8, 4), nn.Linear(6, 4)
+            optimizer = torch.optim.Adam([*text.parameters(), *image.parameters()])
+
+            def encode(x):
+                return torch.tanh(text(x))
+
+            def embed(x):
+                torch.set_grad_enabled(False)
+                z = encode(x)
+                torch.set_grad_enabled(True)
+                return z
+
+            for _ in range(3):
+                loss = (embed(torch.randn(2, 8)) - image(torch.randn(2, 6))).pow(2).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            """,
+            at=(8, 4, 8, 33),
+        ),
         Invalid(  # through a helper, an attribute and a branch
             """
             class Selector(nn.Module):
@@ -123,7 +145,7 @@ class ParameterWithoutGradient(Rule):
             F.cross_entropy(model(torch.randn(8, 4)), torch.randint(0, 2, (8,))).backward()
             optimizer.step()
             """,
-            at=(8, 15, 8, 71),
+            at=(8, 39, 8, 69),
             severity="warning",
         ),
         Invalid(

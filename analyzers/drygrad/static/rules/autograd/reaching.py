@@ -128,7 +128,7 @@ class _Walk:
                 yield from self._object(way, way.value)
             case Number(cut=ast.Call() as taken):
                 call = self._ctx.call(taken)
-                yield from (_Way(v, way.cut or Cut(taken, "number")) for v in (call.values if call is not None else ()))
+                yield from (_Way(v, Cut(taken, "number")) for v in (call.values if call is not None else ()))
             case Number() | Tensor(requires_grad=False):
                 pass
             case value if isinstance(value, _GIVEN):
@@ -141,7 +141,7 @@ class _Walk:
     def _computed(self, way: _Way, origin: Origin | None) -> Iterator[_Way]:
         if origin is None or origin.operation == _DATA:
             return
-        cut = way.cut or self._cut(way.value, origin)
+        cut = _nearer(self._cut(way.value, origin), way.cut)
         module = origin.call.module if origin.call is not None else None
         if module is not None:
             self.found.named &= module.node is not None or cut is not None
@@ -197,7 +197,7 @@ class _Walk:
             case ast.Name(ctx=ast.Load()):
                 yield from self._named(written, cut, depth)
             case ast.Call(func=ast.Attribute(value=owner, attr=name)) if name in _LEAVES:
-                yield from self._unknown(owner, cut or Cut(written, "number"), depth)
+                yield from self._unknown(owner, Cut(written, "number"), depth)
             case ast.Attribute(value=ast.Name(id="self")) if cut is None and is_unknown(value):
                 self.found.complete = False
             case ast.Lambda():
@@ -216,6 +216,17 @@ class _Walk:
             self.found.complete &= cut is not None
         elif before is not name:
             yield from self._unknown(before, cut, depth - 1)
+
+
+def _nearer(found: Cut | None, before: Cut | None) -> Cut | None:
+    """Return the end of a graph that is told: the one nearest to the layers.
+
+    Operations under one switch are one end; what is detached to be turned into numbers ends where the numbers begin.
+    """
+    if found is None or before is None:
+        return found or before
+    is_same_end = found.kind == "detach" or found.kind == before.kind == "mode"
+    return before if is_same_end else found
 
 
 def _has_graph(value: Value) -> bool:

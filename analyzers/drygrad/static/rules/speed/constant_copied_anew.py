@@ -10,6 +10,7 @@ from drygrad.static.context import Context, Loop
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Function, Tensor
 from drygrad.static.loops import is_guarded, is_step_loop
+from drygrad.static.repeating import repeated
 from drygrad.static.syntax import assigned_in, bound_names, calls_in, nodes_within
 from drygrad.static.tree import walk
 
@@ -82,6 +83,25 @@ class ConstantCopiedAnew(Rule):
     INVALID = [
         Invalid(
             """
+            class MaskedLoss:
+                def __init__(self, mask):
+                    self.mask = mask
+
+                def __call__(self, prediction, truth):
+                    return ((prediction - truth) * self.mask.to(prediction.device)).abs().mean()
+
+            model, loss_fn = nn.Linear(4, 4).cuda(), MaskedLoss(torch.ones(4))
+            optimizer = torch.optim.Adam(model.parameters())
+            for _ in range(9):
+                loss = loss_fn(model(torch.rand(2, 4, device="cuda")), torch.rand(2, 4, device="cuda"))
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            """,
+            at=(6, 39, 6, 70),
+        ),
+        Invalid(
+            """
             class Luminance(nn.Module):
                 def forward(self, x):
                     weights = torch.tensor([0.299, 0.587, 0.114]).to(x.device)
@@ -139,7 +159,16 @@ class ConstantCopiedAnew(Rule):
                 yield ctx.finding(self, call, message, fixes=[_fix(call, name, node, ctx)])
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
-        """Find numbers of the text that become a tensor on the device in every call of a ``forward``, or every step."""
+        """Find copies in functions that steps call, and numbers of the text that become a tensor on the device."""
+        name = _copied(node, ctx)
+        function = ctx.function(node)
+        if (
+            name is not None
+            and function is not None
+            and function.name != "forward"
+            and repeated(name, node, ctx) is not None
+        ):
+            yield ctx.finding(self, node, f"`{name}` is the same in every step but is copied to the device each time")
         if not _is_made_of_numbers(node, ctx):
             return
         function, loops = ctx.function(node), ctx.loops(node)

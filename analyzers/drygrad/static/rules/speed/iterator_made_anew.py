@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from drygrad.model import Finding, Invalid, Rule, Valid
-from drygrad.static.context import Context, Loop
+from drygrad.static.context import Context
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import NONE, UNKNOWN, Arguments, Constant, Object, Value
-from drygrad.static.loops import trains, turns_around
+from drygrad.static.repeating import repeated
 from drygrad.static.syntax import assigned_in
 from drygrad.static.tree import walk
 
@@ -137,27 +137,18 @@ class IteratorMadeAnew(Rule):
                 return
         if text is None or not _is_loader(loader, text, ctx):
             return
-        if not any(_stays(loop, at, node, text, ctx) for loop, at in turns_around(node, ctx)):
+        loops = ctx.loops(node)
+        if not loops and repeated(text, node, ctx) is None:
+            return
+        if any(name == text or text.startswith(f"{name}.") for loop in loops[:1] for name, _ in assigned_in(loop)):
+            return
+        if any(_binds(loop, text) for loop in loops[:1]):
             return
         shuffles = _shuffles(ctx.value(loader))
         message = (
             f"every iteration starts a new epoch of {text} and takes only its first batch; {_CONSEQUENCES[shuffles]}"
         )
         yield ctx.finding(self, node, message, severity="info" if shuffles else None)
-
-
-def _stays(loop: Loop, at: ast.AST, node: ast.AST, text: str, ctx: Context) -> bool:
-    """Say whether a loop takes its batches from one loader, itself or in a function that it calls to train."""
-    if at is not node and not (text.startswith("self.") and trains(loop) and isinstance(at, ast.Call)):
-        return False
-    owner = dotted_text(at.func.value) if isinstance(at, ast.Call) and isinstance(at.func, ast.Attribute) else None
-    if at is not node and owner is None:
-        return False
-    held = {text} if at is node else {owner or ""}
-    for name, _ in assigned_in(loop):
-        if any(one == name or one.startswith(f"{name}.") for one in held):
-            return False
-    return not any(_binds(loop, one) for one in held)
 
 
 def _shuffles(loader: Value) -> bool | None:
