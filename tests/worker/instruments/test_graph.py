@@ -198,6 +198,24 @@ for _ in range(3):
     assert fault.severity == "info"
 
 
+def test_a_switch_in_a_caller_and_a_spectrum(tmp_path: Path) -> None:
+    program = """
+first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+def encode(x):
+    torch.set_grad_enabled(False)
+    made = first(x)
+    torch.set_grad_enabled(True)
+    return made
+optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
+for _ in range(3):
+    made = torch.fft.rfft(second(encode(torch.ones(4, 4))))
+    (made * made.abs().argmax()).abs().sum().backward()
+    optimizer.step()
+"""
+    fault = the_fault(watch(tmp_path, program, Graph), "DG112", 4, "gradients are disabled here: `first.weight`")
+    assert fault.severity == "info"
+
+
 def test_a_result_that_is_only_logged_is_no_end_of_its_graph(tmp_path: Path) -> None:
     loss = "(print(net(torch.ones(2)).detach().sum().item()), other(torch.ones(2)).sum() * scale)[1]"
     assert spots(watch(tmp_path, LEFT.format(decorator="", loss=loss), Graph)) == [("DG112", 22)]

@@ -107,7 +107,8 @@ class Graph(Instrument):
         is_tensor = isinstance(tensor, torch.Tensor)
         if recording and type(result) is tuple:
             self._indices(op, cast("tuple[Any, ...]", result))
-        stays = recording and op.name not in _LEAVING and is_tensor and tensor.is_floating_point()
+        has_graph = is_tensor and (tensor.is_floating_point() or tensor.is_complex())
+        stays = recording and has_graph and op.name not in _LEAVING
         if stays and not known:
             return
         if op.func.is_view and op.name not in _LEAVING and not op.args[0].requires_grad:
