@@ -76,8 +76,7 @@ def ends_of_training(ctx: Context) -> tuple[End, ...]:
     by_cut: dict[ast.expr, list[ast.expr]] = {}
     for layer in lost:
         by_cut.setdefault(found.beyond[layer].at, []).append(layer)
-    nothing = not found.live and not found.whole
-    return tuple(End(found.beyond[layers[0]], tuple(layers), calls[0], nothing) for layers in by_cut.values())
+    return tuple(End(found.beyond[layers[0]], tuple(layers), calls[0], not found.trains) for layers in by_cut.values())
 
 
 def _what(at: ast.expr, ctx: Context) -> str:

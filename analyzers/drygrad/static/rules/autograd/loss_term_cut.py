@@ -94,7 +94,7 @@ class LossTermCut(Rule):
     def visit_module(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
         reported: set[ast.AST] = set()
         for backward, root in differentiated(ctx):
-            trains = isinstance(root, Tensor) and not reach_of(ctx, [(root, None)]).ends
+            trains = isinstance(root, Tensor) and reach_of(ctx, [(root, None)]).trains
             for term in terms_of(root) if trains else ():
                 cut = _cut(term, ctx) if term is not root else None
                 if cut is None or cut in reported:

@@ -61,20 +61,27 @@ class Cut(NamedTuple):
 class Reach:
     """What one loss, or several, were computed from, by the calls that constructed the layers and parameters.
 
-    ``whole`` are modules that went somewhere as a whole; ``named`` says that it is known where each module was
-    constructed that is reached, ``complete`` that all that may carry a gradient is known.
+    ``whole`` are modules that went somewhere as a whole; ``leaf`` says that a tensor is reached, too, that asks for
+    gradients itself; ``named`` that it is known where each reached module was constructed; ``complete`` that all that
+    may carry a gradient is known.
     """
 
     live: set[ast.expr] = field(default_factory=set[ast.expr])
     beyond: dict[ast.expr, Cut] = field(default_factory=dict[ast.expr, Cut])
     whole: list[Object] = field(default_factory=list[Object])
     named: bool = True
+    leaf: bool = False
     complete: bool = True
+
+    @property
+    def trains(self) -> bool:
+        """Whether a gradient reaches a layer, or may reach one."""
+        return bool(self.live or self.whole) or not self.complete
 
     @property
     def ends(self) -> list[Cut]:
         """The ends of the graph, where all of it lies past one."""
-        return [] if self.live or self.whole or not self.complete else list(self.beyond.values())
+        return [] if self.trains or self.leaf else list(self.beyond.values())
 
 
 class _Way(NamedTuple):
@@ -148,6 +155,8 @@ class _Walk:
             self._note(module.node or origin.node, cut)
         if isinstance(way.value, Tensor) and way.value.parameter:
             self._note(origin.node, way.cut)
+        elif isinstance(way.value, Tensor) and cut is None and way.value.leaf and way.value.requires_grad is not False:
+            self.found.leaf = True
         for operand, written in zip(origin.operands, _expressions(origin), strict=True):
             yield _Way(operand, cut, written)
         if isinstance(origin.node, ast.Subscript):
