@@ -26,11 +26,19 @@ class GradientAlwaysZero(Rule):
 
     ## Example
     ```python
-    loss = F.mse_loss(torch.round(model(x)), counts)
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.Adam(model.parameters())
+    counts = torch.round(model(torch.randn(2, 4)))
+    F.mse_loss(counts, torch.tensor([[3.0], [5.0]])).backward()
+    optimizer.step()
     ```
     Use instead:
     ```python
-    loss = F.mse_loss(model(x), counts)
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.Adam(model.parameters())
+    counts = model(torch.randn(2, 4))
+    F.mse_loss(counts, torch.tensor([[3.0], [5.0]])).backward()
+    optimizer.step()
     ```
 
     ## Fix safety

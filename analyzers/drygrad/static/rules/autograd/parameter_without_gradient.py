@@ -28,13 +28,19 @@ class ParameterWithoutGradient(Rule):
 
     ## Example
     ```python
-    hidden = self.encoder(x).detach()
-    return self.head(hidden)
+    encoder, head = nn.Linear(4, 8), nn.Linear(8, 3)
+    optimizer = torch.optim.Adam([*encoder.parameters(), *head.parameters()])
+    logits = head(encoder(torch.randn(2, 4)).detach())
+    F.cross_entropy(logits, torch.tensor([0, 2])).backward()
+    optimizer.step()
     ```
     Use instead:
     ```python
-    hidden = self.encoder(x)
-    return self.head(hidden)
+    encoder, head = nn.Linear(4, 8), nn.Linear(8, 3)
+    optimizer = torch.optim.Adam([*encoder.parameters(), *head.parameters()])
+    logits = head(encoder(torch.randn(2, 4)))
+    F.cross_entropy(logits, torch.tensor([0, 2])).backward()
+    optimizer.step()
     ```
 
     ## Fix safety
