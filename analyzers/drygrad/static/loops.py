@@ -78,7 +78,12 @@ def _through(call: ast.Call, roots: tuple[ast.expr, ...]) -> Backward:
 
 
 def _is_computed(receiver: ast.expr, ctx: Context) -> bool:
-    """Say whether a name stands for what a call made of tensors: a tensor, whose backward is given a gradient."""
+    """Say whether a name stands for what a call made of tensors: a tensor, whose backward is given a gradient.
+
+    A part of it, ``output[:, 0]``, is one, too.
+    """
+    while isinstance(receiver, ast.Subscript):
+        receiver = receiver.value
     if not isinstance(receiver, ast.Name):
         return False
     made = last_assignment(ctx, receiver.id, ctx.statement(receiver))

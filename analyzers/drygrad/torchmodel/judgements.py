@@ -10,3 +10,5 @@ PAIRS = frozenset("lstm gru rnn lstm_cell multi_head_attention".split())
 """Those of them that return two things."""
 UNTOLD = frozenset({"multi_head_attention_forward"})
 """Functions of which nothing is claimed: which operations they run depends on which operands are the same."""
+FLAT = frozenset({"round", "floor", "ceil", "trunc", "sign"})
+"""Operations that autograd records with a derivative of zero."""

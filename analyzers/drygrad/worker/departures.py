@@ -16,10 +16,11 @@ from drygrad.worker import graphs
 from drygrad.worker.lines import Instruction, Lines
 from drygrad.worker.run import Place
 from drygrad.worker.spelling import whole_text_of
-from drygrad.worker.texts import tree_of
+from drygrad.worker.texts import scope_of, tree_of
 
 _SITES = 256
 _LEAVES = 4096
+_DETACHES = re.compile(r"detach|\bdata\b")
 _OFF = frozenset({"no_grad", "inference_mode", "set_grad_enabled"})
 
 
@@ -40,6 +41,7 @@ class Departures:
         self._direct: dict[int, list[Departure]] = {}
         self._computed: dict[int, list[Departure]] = {}
         self._joined: set[Departure] = set()
+        self._hidden: set[Departure] = set()
 
     def left(self, at: Instruction | None, op: str, operands: Iterable[Any], *, recording: bool) -> None:
         """Note that an operation took tensors with a graph and returned one without."""
@@ -51,6 +53,8 @@ class Departures:
         departure = self._places[at]
         if departure is None:
             return
+        if op == "aten::detach" and not _DETACHES.search(whole_text_of(self._lines, at)):
+            self._hidden.add(departure)  # autograd detaches what it saves of a result, too
         for tensor in operands:
             if tensor.grad_fn is None:
                 self._direct.setdefault(id(tensor), []).append(departure)
@@ -70,7 +74,16 @@ class Departures:
     def of(self, leaf: int) -> Departure | None:
         """Return where the graph of a leaf ended that goes on as a constant, the one of its results first."""
         found = (*self._computed.get(leaf, ()), *self._direct.get(leaf, ()))
-        return next((departure for departure in found if departure in self._joined), None)
+        joined = [departure for departure in found if departure in self._joined]
+        # A switch is mostly meant.
+        return next((departure for departure in joined if not departure.switch), next(iter(joined), None))
+
+    def only(self, leaf: int) -> Departure | None:
+        """Return the end of a leaf's graph, if all its ends are on one line, whatever became of the result."""
+        found = [*self._computed.get(leaf, ()), *self._direct.get(leaf, ())]
+        found = [departure for departure in found if departure not in self._hidden]
+        lines = {(departure.place.path, departure.place.line) for departure in found}
+        return found[-1] if len(lines) == 1 else None
 
     def names(self, at: Instruction | None) -> set[str]:
         """Return the names in the text of an instruction that was not looked at before."""
@@ -87,7 +100,8 @@ class Departures:
         while frame is not None:
             source = self._lines.source(frame.f_code.co_filename)
             if source is not None and self._lines.is_user(frame.f_code):
-                found = _switch_around("\n".join(source), frame.f_lineno)
+                text = "\n".join(source)
+                found = _switch_around(text, frame.f_lineno) or _switched_before(text, frame.f_lineno)
                 if found is not None:
                     return self._lines.place_of_node(frame.f_code.co_filename, found)
             frame = frame.f_back
@@ -112,6 +126,17 @@ def _switch_around(text: str, line: int) -> ast.expr | None:
         heads = [item.context_expr for item in node.items] if isinstance(node, ast.With) else node.decorator_list
         found = next(filter(_switches_off, heads), found)
     return found
+
+
+@lru_cache(maxsize=64)
+def _switched_before(text: str, line: int) -> ast.expr | None:
+    """Return the call that has switched gradients off for the rest of a function, if none has switched them on."""
+    scope = scope_of(tree_of(text), line)
+    calls = [node for node in ast.walk(scope) if isinstance(node, ast.Call) and node.lineno < line and node.args]
+    switches = [node for node in calls if getattr(node.func, "attr", "") == "set_grad_enabled"]
+    last = max(switches, key=lambda node: node.lineno, default=None)
+    is_off = last is not None and isinstance(last.args[0], ast.Constant) and last.args[0].value is False
+    return last if is_off else None
 
 
 def _switches_off(head: ast.expr) -> bool:

@@ -156,6 +156,8 @@ class Run:
         """Tells where a tensor without a graph, or what it was computed from, has left one."""
         self.departure_of: Callable[[int], Departure | None] = _unknown
         """Tells where what is computed from a leaf (by its identity) leaves the graph for good."""
+        self.only_end_of: Callable[[int], Departure | None] = _unknown
+        """Tells where what is computed from a leaf leaves the graph, if that is one place, for good or as a number."""
         self.left_at: Callable[[Instruction | None], Departure | None] = _unknown
         """Tells what has ended the graphs that a line of the user's has lost."""
         self.delivered: Callable[[Any], Delivered | None] = _unknown

@@ -63,6 +63,14 @@ def test_gradients_that_are_zero_throughout(tmp_path: Path) -> None:
     assert run.faults[0].severity == "hint"
 
 
+def test_a_derivative_that_is_zero_everywhere_is_told_where_it_stands(tmp_path: Path) -> None:
+    program = TRAINING.format(before="", steps=3).replace("torch.ones(3, 4)).sum()", "torch.ones(3, 4)).round().sum()")
+    run = watch(tmp_path, program, Gradients)
+    assert spots(run) == [("DG114", 7)]
+    assert said(run)[0][1].startswith("the derivative of this operation is zero everywhere; the gradients of 4 of 4")
+    assert run.faults[0].severity == "warning"
+
+
 @pytest.mark.parametrize(
     ("before", "steps"),
     [

@@ -46,6 +46,7 @@ CUT = {
         4,
         "copies the values",
     ),
+    "loss = torch.zeros(2)\nloss[0] = w.sum().item()\nloss.sum().backward()": ("DG106", 3, "`w.sum().item()` (_local"),
     "w.numpy()": ("DG107", 2, "call `.detach()` before"),
     "torch.optim.SGD([w * 2], lr=1)": ("DG110", 2, "updates leaves only"),
 }
@@ -173,6 +174,46 @@ def test_parameters_whose_graph_ends(tmp_path: Path, decorator: str, loss: str, 
     run = watch(tmp_path, LEFT.format(decorator=decorator, loss=loss), Graph)
     assert spots(run) == [("DG112", line)]
     assert run.faults[0].related[0][0] == "this step finds no gradient"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "second.weight[first(x).max(1)[1]]",
+        "second.weight * first(x).topk(1)[1]",
+        "second(first(x).data.requires_grad_())",
+    ],
+)
+def test_parameters_behind_indices_and_new_leaves(tmp_path: Path, given: str) -> None:
+    program = f"""
+first, second = nn.Linear(4, 4), nn.Linear(4, 4, bias=False)
+optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
+for _ in range(3):
+    x = torch.ones(4, 4)
+    loss = ({given}).sum()
+    loss.backward()
+    optimizer.step()
+"""
+    fault = the_fault(watch(tmp_path, program, Graph), "DG112", 6, "the graph is cut here: `first.weight`")
+    assert fault.severity == "info"
+
+
+def test_a_switch_in_a_caller_and_a_spectrum(tmp_path: Path) -> None:
+    program = """
+first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+def encode(x):
+    torch.set_grad_enabled(False)
+    made = first(x)
+    torch.set_grad_enabled(True)
+    return made
+optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
+for _ in range(3):
+    made = torch.fft.rfft(second(encode(torch.ones(4, 4))))
+    (made * made.abs().argmax()).abs().sum().backward()
+    optimizer.step()
+"""
+    fault = the_fault(watch(tmp_path, program, Graph), "DG112", 4, "gradients are disabled here: `first.weight`")
+    assert fault.severity == "info"
 
 
 def test_a_result_that_is_only_logged_is_no_end_of_its_graph(tmp_path: Path) -> None:

@@ -37,6 +37,14 @@ def test_an_output_that_was_detached(tmp_path: Path) -> None:
     assert ("DG738", 5) in spots(run)
 
 
+def test_a_loss_that_is_a_sum_of_numbers(tmp_path: Path) -> None:
+    program = SETUP + "optimizer = torch.optim.SGD(head.parameters(), 0.1)\n"
+    body = "made = head(x).relu()\nloss = torch.zeros(1, requires_grad=True) + made.sum().item()\n"
+    body += "loss.sum().backward()\noptimizer.step()\n"
+    run = watch(tmp_path, program + "for _ in range(3):\n" + indent(body, "    "), Graph, IdleOptimizers)
+    the_fault(run, "DG738", 6, "the graph is cut here, after the optimizer's parameters: none of its 2 parameters")
+
+
 def test_an_encoder_that_was_left_out(tmp_path: Path) -> None:
     program = SETUP + "optimizer = torch.optim.SGD(head.parameters(), 0.1)\n" + LOOP.format("head(encoder(x))")
     fault = the_fault(watch(tmp_path, program, Graph, IdleOptimizers), "DG739", 3, "2 parameters get gradients")

@@ -141,7 +141,8 @@ class Tensor(Value):
     operation; ``storage`` is the place that allocated its memory (views share it); ``cut`` the call that took it out of
     the graph (detach, argmax, a comparison); ``range`` between which numbers its elements lie; ``parameter`` and
     ``buffer`` whether it is an ``nn.Parameter`` or a registered buffer of its module; ``part`` tells one of several
-    results or elements from the others, of which just as much is known.
+    results or elements from the others, of which just as much is known. Where paths meet on which different operations
+    made it, ``ways`` has the tensors of these paths, as far as all are known.
     """
 
     shape: Shape | None = None
@@ -156,6 +157,7 @@ class Tensor(Value):
     parameter: bool = False
     buffer: bool = False
     part: object = field(default=None, compare=False, repr=False)
+    ways: tuple[Tensor, ...] = field(default=(), compare=False, repr=False)
 
     def made_by(self, *operations: str) -> bool:
         """Say whether one of these operations made the tensor, on every path."""
@@ -420,7 +422,17 @@ def _join_tensors(first: Tensor, second: Tensor) -> Tensor:
         cut=first.cut if first.cut is second.cut else None,
         parameter=first.parameter and second.parameter,
         buffer=first.buffer and second.buffer,
+        ways=() if first.origin is not None and first.origin == second.origin else _ways(first, second),
     )
+
+
+def _ways(first: Tensor, second: Tensor) -> tuple[Tensor, ...]:
+    """Return what a tensor may be, by the operations that made it; nothing where one of them is not known."""
+    ways = [first.ways or (first,), second.ways or (second,)]
+    if any(way.origin is None for side in ways for way in side):
+        return ()
+    found = {way.origin: way for side in ways for way in side}
+    return tuple(found.values()) if len(found) <= MAX_WAYS else ()
 
 
 def join_shapes(first: Shape | None, second: Shape | None) -> Shape | None:
@@ -481,6 +493,8 @@ def _choice(first: Value, second: Value) -> Value:
     return options[0] if len(options) == 1 else Choice(tuple(options))
 
 
+MAX_WAYS = 6
+"""How many operations are remembered that may have made a tensor, by the path taken."""
 MAX_OPTIONS = 4
 
 

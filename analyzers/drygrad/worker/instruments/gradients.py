@@ -19,6 +19,7 @@ _MOST = 200
 _NAMED = 5
 _STEPS = 3
 _UNNAMED = "a parameter"
+_FLAT = frozenset({"RoundBackward0", "FloorBackward0", "CeilBackward0", "TruncBackward0", "SignBackward0"})
 
 
 class Norm(NamedTuple):
@@ -45,6 +46,8 @@ class Gradients(Instrument):
         self._steps: Counter[int] = Counter()
         self._passes: Counter[Place | None] = Counter()
         self._reached: dict[int, str] = {}
+        self._flat: Place | None = None
+        """Where an operation stands on the way whose derivative is zero everywhere."""
 
     def backward_begins(self, roots: tuple[Any, ...], place: Place | None) -> None:
         """Note the leaves that the graph leads to, at the first passes from each place."""
@@ -53,6 +56,9 @@ class Gradients(Instrument):
             return
         call = call_here(self.run)
         names = call.parameters() if call else {}
+        flat = (node for node in graphs.nodes(roots) if node.name() in _FLAT)
+        for node in flat if self._flat is None else ():
+            self._flat = self.run.lines.place(self.run.lines.of_node(node))
         for leaf in graphs.leaves(roots):
             if self._reached.get(id(leaf), _UNNAMED) == _UNNAMED:
                 self._reached[id(leaf)] = names.get(id(leaf), _UNNAMED)
@@ -80,19 +86,20 @@ class Gradients(Instrument):
         ]
         self.run.result["reached"] = sorted(self._reached.values())
         zero = [norms[0].name for norms in self._norms.values() if len(norms) > 1 and not any(n.norm for n in norms)]
-        if not 0 < len(zero) < len(self._norms):
-            return
-        listed = ", ".join(f"`{name}`" for name in zero[:_NAMED]) + (" ..." if len(zero) > _NAMED else "")
-        self.run.report(
-            Fault(
-                "DG114",
-                f"the gradients of {len(zero)} of {len(self._norms)} parameters are exactly zero in every step: "
-                f"{listed}",
-                self._place,
-                severity="hint",
-                facts={"parameters": zero},
-            )
-        )
+        if zero and (self._flat is not None or len(zero) < len(self._norms)):
+            self.run.report(self._zero(zero))
+
+    def _zero(self, names: list[str]) -> Fault:
+        """Return the fault of parameters whose gradients are zero, at an operation whose derivative is."""
+        listed = ", ".join(f"`{name}`" for name in names[:_NAMED]) + (" ..." if len(names) > _NAMED else "")
+        head = f"the gradients of {len(names)} of {len(self._norms)} parameters are exactly zero in every step"
+        facts = {"parameters": names}
+        if self._flat is None:
+            return Fault("DG114", f"{head}: {listed}", self._place, severity="hint", facts=facts)
+        step = [("the step that applies them", self._place)] if self._place is not None else []
+        message = f"the derivative of this operation is zero everywhere; {head}: {listed}"
+        severity = "warning" if len(names) == len(self._norms) else "hint"
+        return Fault("DG114", message, self._flat, severity=severity, related=step, facts=facts)
 
 
 def _norms(gradients: list[Any]) -> list[float]:

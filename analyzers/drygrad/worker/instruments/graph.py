@@ -92,7 +92,8 @@ class Graph(Instrument):
         self._stepped: deque[tuple[int, set[int]]] = deque(maxlen=_STEPS)
         self._missing: dict[int, Missing] = {}
         self._known: tuple[BaseException, Fault] | None = None
-        run.cut_of, run.departure_of, run.left_at = self._cut_of, self._departures.of, self._departures.at
+        run.cut_of, run.left_at = self._cut_of, self._departures.at
+        run.departure_of, run.only_end_of = self._departures.of, self._departures.only
 
     def wants(self, hook: str, func: Any, phase: str) -> bool:
         """Ask for the forward pass."""
@@ -104,7 +105,10 @@ class Graph(Instrument):
         recording, known = _is_grad_enabled(), self._cuts
         tensor: Any = result if type(result) is torch.Tensor else _first(result)
         is_tensor = isinstance(tensor, torch.Tensor)
-        stays = recording and op.name not in _LEAVING and is_tensor and tensor.is_floating_point()
+        if recording and type(result) is tuple:
+            self._indices(op, cast("tuple[Any, ...]", result))
+        has_graph = is_tensor and (tensor.is_floating_point() or tensor.is_complex())
+        stays = recording and has_graph and op.name not in _LEAVING
         if stays and not known:
             return
         if op.func.is_view and op.name not in _LEAVING and not op.args[0].requires_grad:
@@ -119,6 +123,8 @@ class Graph(Instrument):
             if given.requires_grad:
                 if given is not tensor:
                     operands.append(given)
+                if known and given.is_leaf:
+                    self._starts_anew(given)
             elif known:
                 cut = known.get(address_of(given))
                 if cut is not None:
@@ -129,6 +135,21 @@ class Graph(Instrument):
             self._remember(tensor, Cut(op.instruction, op.name, recording, lost_at))
         elif known and is_tensor:
             self._pass_on(tensor, op, cuts, joins=bool(operands))
+
+    def _indices(self, op: Op, results: tuple[Any, ...]) -> None:
+        """Remember integers beside a result with a graph: ``max`` and ``topk`` return indices, too."""
+        whole = [r for r in results[1:] if isinstance(r, torch.Tensor) and not r.is_floating_point()]
+        operands = [given for given in op.tensors() if given.requires_grad] if whole else []
+        if operands:
+            self._departures.left(op.instruction, op.name, operands, recording=True)
+        for result in whole if operands else ():
+            self._remember(result, Cut(op.instruction, op.name, True, op.instruction))
+
+    def _starts_anew(self, leaf: torch.Tensor) -> None:
+        """Note that a leaf takes part that was computed: a detached result that asks for gradients of its own."""
+        cut = self._cuts.get(address_of(leaf))
+        if cut is not None and cut.lost_at is not None:
+            self._departures.joined(cut.instruction)
 
     def _pass_on(self, tensor: torch.Tensor, op: Op, cuts: list[Cut], *, joins: bool) -> None:
         """Remember what is computed from tensors that have left their graphs; ``joins`` where others have not."""
@@ -301,7 +322,7 @@ class Graph(Instrument):
         own = self._cut_of(root)
         cut = own or self._number
         if cut is not None and cut.op == _FROM_NUMBERS and not self._copies_values(cut):
-            cut = None
+            cut = self._number
         fault = self._fault(f"{name} has no graph", cut, place, text)
         return replace(fault, facts={**fault.facts, "cut": own is not None and cut is not None})
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import torch
 
 from drygrad.worker import graphs
+from drygrad.worker.departures import Departure
 from drygrad.worker.listening import Heard
 from drygrad.worker.naming import call_here
 from drygrad.worker.ownership import Ownership
@@ -112,7 +113,7 @@ class IdleOptimizers(Ownership):
             self.run.report(self._left_out(lacking))
 
     def _idle(self, steps: _Steps) -> Fault:
-        left = next(filter(None, map(self.run.departure_of, steps.parameters)), None)
+        left = next(filter(None, map(self.run.departure_of, steps.parameters)), None) or self._only_end(steps)
         head = (
             f"none of this optimizer's {len(steps.parameters)} parameters got a gradient in any of {steps.taken} steps"
         )
@@ -122,6 +123,11 @@ class IdleOptimizers(Ownership):
         made = [("the optimizer is created here", steps.made)] if steps.made is not None else []
         message = f"the graph is cut here, after the optimizer's parameters: {head}"
         return Fault("DG738", message.replace("this optimizer's", "its"), left.place, related=[*made, *step])
+
+    def _only_end(self, steps: _Steps) -> Departure | None:
+        """Return the one place where all that the parameters compute leaves the graph."""
+        ends = set(map(self.run.only_end_of, steps.parameters))
+        return ends.pop() if len(ends) == 1 else None
 
     def _left_out(self, lacking: list[int]) -> Fault:
         names = [self._names[key] for key in lacking]

@@ -57,6 +57,17 @@ class BackwardOnCutGraph(Rule):
         ),
         Valid("def check(net, x: torch.Tensor):\n    y = net(x)\n    y.backward(torch.randn_like(y))"),
         Valid("def check(net, x: torch.Tensor):\n    y = net(x)['y']\n    y.backward(torch.randn_like(y))"),
+        Valid("a = nn.Linear(3, 3)(torch.rand(2, 3))\na[:, 0].backward(torch.ones_like(a[:, 0]))"),
+        Valid(  # an image is optimized, not the model that it is compared with
+            """
+            def fit(flag):
+                image = torch.rand(4, requires_grad=True)
+                score = nn.Linear(4, 1)(torch.rand(4)).mean().item()
+                with torch.set_grad_enabled(flag):
+                    loss = (image * score).sum()
+                loss.backward()
+            """
+        ),
         Valid("def f(mask, a, b):\n    torch.where(torch.arange(3) < 2, a, b).sum().backward()"),
     ]
     INVALID = [
@@ -90,6 +101,33 @@ class BackwardOnCutGraph(Rule):
                 loss.backward()
                 optimizer.step()
             """
+        ),
+        Invalid(
+            """
+            scorer = nn.Linear(4, 1)
+
+            def score_all(items):
+                scores = torch.zeros(len(items))
+                for i, item in enumerate(items):
+                    scores[i] = scorer(item).item()
+                return scores
+
+            loss = F.mse_loss(score_all(torch.randn(6, 4)), torch.randn(6))
+            loss.backward()
+            """,
+            """
+            scorer = nn.Linear(4, 1)
+
+            def score_all(items):
+                scores = torch.zeros(len(items))
+                for i, item in enumerate(items):
+                    scores[i] = scorer(item)
+                return scores
+
+            loss = F.mse_loss(score_all(torch.randn(6, 4)), torch.randn(6))
+            loss.backward()
+            """,
+            at=(6, 20, 6, 39),
         ),
         Invalid("def step(x):\n    return x.exp().argmax().backward()", at=(2, 11, 2, 27)),
     ]

@@ -29,6 +29,7 @@ from drygrad.static.facts.values import (
 from drygrad.static.loops import backward_of
 from drygrad.static.roles import role_of
 from drygrad.static.rules.autograd.graph import COPIES, ancestors, recorded
+from drygrad.static.rules.autograd.reaching import reach_of
 from drygrad.static.rules.memory.reading import COMBINES
 from drygrad.static.syntax import last_assignment, nodes_within, scope_of
 from drygrad.static.tree import walk
@@ -38,16 +39,21 @@ _ASKS = frozenset({"requires_grad", "requires_grad_"})
 _NUMBERS = frozenset({"item", "tolist", "numpy"})
 _MAKES_NUMBERS = frozenset({"builtins.float", "builtins.int"})
 _FROM_NUMBERS = COPIES | {"from_numpy"}
+_KINDS: dict[str, Kind] = {"mode": "mode", "copy": "copy"}
+"""What is not of these kinds is an operation: what is made of numbers is a tensor again."""
 _LOSS = re.compile(r"loss|criterion", re.IGNORECASE)
 _TARGET = re.compile(r"target|label|truth|^y|^gt", re.IGNORECASE)
 """What is called so has no graph, where nothing tells."""
+
+
+Kind = Literal["mode", "operation", "number", "copy"]
 
 
 class Cut(NamedTuple):
     """Where a value lost its graph, and how; ``certain`` is False where what an unknown call does is assumed."""
 
     at: ast.expr
-    kind: Literal["mode", "operation", "number", "copy"]
+    kind: Kind
     certain: bool = True
 
 
@@ -76,7 +82,15 @@ def cut_of(node: ast.expr, ctx: Context, depth: int = _DEPTH) -> Cut | None:
                 return known
         case _:
             pass
-    return _of_expression(node, ctx, depth) if depth else None
+    found = _of_expression(node, ctx, depth) if depth else None
+    return found or (_of_all_ways(value, node, ctx) if depth == _DEPTH else None)
+
+
+def _of_all_ways(value: Value, node: ast.expr, ctx: Context) -> Cut | None:
+    """Return the end of a graph that every layer behind a value lies past."""
+    reach = reach_of(ctx, [(value, node)])
+    ends = [] if isinstance(value, Tensor) and value.requires_grad else reach.ends
+    return Cut(ends[0].at, _KINDS.get(ends[0].kind, "operation")) if ends else None
 
 
 def _of_tensor(tensor: Tensor, ctx: Context) -> Cut | None:

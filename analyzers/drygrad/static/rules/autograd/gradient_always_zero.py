@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
-from drygrad.model import Invalid, Rule, Valid
+import ast
+from collections.abc import Iterator
+
+from drygrad.model import Finding, Invalid, Rule, Valid
+from drygrad.static.context import Context
+from drygrad.static.rules.autograd.ends import ends_of_training
 
 
 class GradientAlwaysZero(Rule):
     """
     ## What it does
-    Reports parameters whose gradients are exactly zero in every element, over several steps, while those of other
-    parameters are not. Only a dry run can see this.
+    Finds layers held by an optimizer whose results reach the losses of the file only through `round`, `floor`, `ceil`,
+    `trunc` or `sign`.
+
+    A dry run reports parameters whose gradients are exactly zero in every element, over several steps.
 
     ## Why is this bad?
-    Parameters with zero gradients do not learn. Common causes: all inputs of a ReLU are negative, a softmax or a
-    sigmoid is saturated, the output is multiplied by 0, or the gradients underflow in float16. A few steps say little
-    about a whole training run, so the finding is a hint.
+    Parameters with zero gradients do not learn. The derivative of `round` and the like is zero everywhere, and autograd
+    says nothing of it. Other causes, which a run sees: all inputs of a ReLU are negative, a softmax or a
+    sigmoid is saturated, a factor on the way is 0, or float16 has rounded the gradients to zero. A few steps show
+    little of a training, so this finding is a hint.
 
     ## Example
     ```python
-    nn.init.constant_(layer.bias, -100.0)
-    hidden = F.relu(layer(x))
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.Adam(model.parameters())
+    counts = torch.round(model(torch.randn(2, 4)))
+    F.mse_loss(counts, torch.tensor([[3.0], [5.0]])).backward()
+    optimizer.step()
     ```
     Use instead:
     ```python
-    nn.init.zeros_(layer.bias)
-    hidden = F.relu(layer(x))
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.Adam(model.parameters())
+    counts = model(torch.randn(2, 4))
+    F.mse_loss(counts, torch.tensor([[3.0], [5.0]])).backward()
+    optimizer.step()
     ```
 
     ## Fix safety
@@ -33,40 +47,41 @@ class GradientAlwaysZero(Rule):
 
     code, name, since = "DG114", "gradient-always-zero", "0.1"
     severity = "hint"
-    run_only = True
     VALID = [
-        Valid(
+        Valid(  # the gradient goes around the step
             """
-            import torch
-            import torch.nn as nn
-
-            # dry-run: x=torch.ones(3, 4)
-            def train(x):
-                model = nn.Sequential(nn.Linear(4, 4), nn.Sigmoid(), nn.Linear(4, 1))
-                optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-                for _ in range(3):
-                    optimizer.zero_grad()
-                    model(x).sum().backward()
-                    optimizer.step()
+            layer = nn.Linear(4, 8)
+            optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+            hidden = layer(torch.randn(3, 4))
+            (hidden + (hidden.round() - hidden).detach()).pow(2).mean().backward()
+            optimizer.step()
             """
         ),
     ]
     INVALID = [
         Invalid(
             """
-            import torch
-            import torch.nn as nn
+            class Counter(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.body = nn.Linear(4, 1)
 
-            # dry-run: x=torch.ones(3, 4)
-            def train(x):
-                model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 1))
-                nn.init.constant_(model[0].bias, -100.0)
-                optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-                for _ in range(3):
-                    optimizer.zero_grad()
-                    model(x).sum().backward()
-                    optimizer.step()
+                def forward(self, x):
+                    return torch.round(self.body(x)).squeeze(-1)
+
+            model = Counter()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for _ in range(3):
+                optimizer.zero_grad()
+                F.mse_loss(model(torch.randn(3, 4)), torch.randn(3)).backward()
+                optimizer.step()
             """,
-            at=(12, 8, 12, 24),
+            at=(7, 15, 7, 40),
+            severity="warning",
         ),
     ]
+
+    def visit_module(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
+        for end in ctx.derived(ends_of_training):
+            if end.code == self.code:
+                yield end.finding(self, ctx)

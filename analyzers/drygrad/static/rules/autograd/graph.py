@@ -10,6 +10,7 @@ from drygrad.static.context import Context, FunctionNode
 from drygrad.static.facts.contexts import NO_GRAD
 from drygrad.static.facts.transfer import tensors_in
 from drygrad.static.facts.values import Object, Reference, Tensor, Value
+from drygrad.static.syntax import calls_in, scope_of
 
 COPIES = frozenset({"tensor", "as_tensor", "new_tensor"})
 """Operations that copy numbers and leave the graph behind."""
@@ -63,6 +64,32 @@ def undecorated(ctx: Context, function: FunctionNode) -> Edit | None:
             last = decorator.end_lineno or decorator.lineno
             return Edit(Span(Position(decorator.lineno, 0), Position(last + 1, 0)), "")
     return None
+
+
+def switch_of(ctx: Context, node: ast.expr, depth: int = 3) -> ast.expr:
+    """Return what switches gradients off around a node, in its function or a caller's; else the node itself."""
+    block, function = no_grad_block(ctx, node), ctx.function(node)
+    heads = [item.context_expr for item in block.items] if block is not None else []
+    decorators = function.decorator_list if function is not None and block is None else []
+    named = [d for d in decorators if ctx.name(d.func if isinstance(d, ast.Call) else d) in NO_GRAD]
+    switches = [call for call in calls_in(scope_of(node, ctx)) if _is_switch(call, ctx) and call.lineno < node.lineno]
+    found = next(
+        (head for head in (*heads, *named, *switches[-1:]) if head not in heads or _switches_off(ctx, head)), None
+    )
+    if found is not None:
+        return found
+    sites = ctx.callers(function) if function is not None and depth else []
+    called = [site.node for site in sites if site.grad is False]
+    return switch_of(ctx, called[0], depth - 1) if called else node
+
+
+def _is_switch(call: ast.Call, ctx: Context) -> bool:
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    off = len(given) == 1 and isinstance(given[0], ast.Constant) and given[0].value is False
+    return off and ctx.name(call.func) in _SWITCHES
+
+
+_SWITCHES = frozenset({"torch.set_grad_enabled", "torch.autograd.set_grad_enabled"})
 
 
 def _switches_off(ctx: Context, expression: ast.expr) -> bool:

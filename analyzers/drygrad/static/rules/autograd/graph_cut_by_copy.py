@@ -10,6 +10,7 @@ from drygrad.static.context import Context, FunctionNode
 from drygrad.static.editing import as_operand
 from drygrad.static.facts.values import Sequence, Tensor
 from drygrad.static.rules.autograd.cutting import cut_of, idle_leaf, number_behind, roots_of
+from drygrad.static.rules.autograd.ends import ends_of_training
 from drygrad.static.rules.autograd.graph import COPIES, computed_from, recorded
 from drygrad.static.syntax import nodes_within, scope_of
 from drygrad.static.tree import walk
@@ -74,6 +75,24 @@ class GraphCutByCopy(Rule):
         Valid("class Best(nn.Module):\n    def forward(self, x):\n        return torch.tensor([s.max() for s in x])"),
     ]
     INVALID = [
+        Invalid(  # where the numbers leave the graph, not where they become a tensor
+            """
+            def scores(model, items):
+                values = []
+                for item in items:
+                    values.append(model(item).sum().item())
+                return torch.from_numpy(np.array(values)).requires_grad_()
+
+            model = nn.Linear(4, 1)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for _ in range(3):
+                optimizer.zero_grad()
+                scores(model, torch.randn(5, 4)).mean().backward()
+                optimizer.step()
+            """,
+            at=(4, 22, 4, 46),
+            severity="warning",
+        ),
         Invalid(
             """
             model = nn.Linear(8, 3)
@@ -204,6 +223,12 @@ class GraphCutByCopy(Rule):
             severity="error" if raises else "warning",
             fixes=[_fix(node, source, ctx)],
         )
+
+    def visit_module(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
+        for end in ctx.derived(ends_of_training):
+            at = end.cut.at
+            if end.code == self.code and not (isinstance(at, ast.Call) and any(self.visit_call(at, ctx))):
+                yield end.finding(self, ctx)
 
     def _differentiated(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
         """Find a copy by the backward that is called on it, also where nobody knows what was copied."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from drygrad.model import Finding, Fix, Invalid, Rule, Valid
 from drygrad.static.context import Context
-from drygrad.static.facts.recording import cuts_graph
-from drygrad.static.facts.values import Number, Tensor, Value
+from drygrad.static.facts.values import Tensor, Value
+from drygrad.static.rules.autograd.reaching import reach_of
 from drygrad.static.rules.autograd.terms import differentiated, terms_of
 
 
@@ -94,8 +94,9 @@ class LossTermCut(Rule):
     def visit_module(self, node: ast.Module, ctx: Context) -> Iterator[Finding]:
         reported: set[ast.AST] = set()
         for backward, root in differentiated(ctx):
-            for term in terms_of(root):
-                cut = _cut(term, ctx) if isinstance(root, Tensor) and term is not root else None
+            trains = isinstance(root, Tensor) and reach_of(ctx, [(root, None)]).trains
+            for term in terms_of(root) if trains else ():
+                cut = _cut(term, ctx) if term is not root else None
                 if cut is None or cut in reported:
                     continue
                 reported.add(cut)
@@ -110,23 +111,8 @@ class LossTermCut(Rule):
 
 def _cut(term: Value, ctx: Context) -> ast.expr | None:
     """Return what took a term out of the graph; None for terms that were detached on purpose, or have a gradient."""
-    if isinstance(term, Number):
-        taken = ctx.call(term.cut) if term.cut is not None else None
-        given = taken.values[0] if taken is not None and taken.values else None
-        return term.cut if isinstance(given, Tensor) and given.requires_grad else None
-    if not isinstance(term, Tensor) or term.requires_grad is not False or term.cut is None:
-        return None
-    made = ctx.tensor(term.cut)
-    origin = made.origin if made is not None else None
-    if made is None or origin is None or not cuts_graph(origin.operation, origin.operands, origin.call):
-        return None
-    return term.cut if _descends_from_graph(made) else None
-
-
-def _descends_from_graph(tensor: Tensor, depth: int = 4) -> bool:
-    operands = tensor.origin.operands if tensor.origin is not None else ()
-    inner = [value for value in operands if isinstance(value, Tensor)]
-    return any(value.requires_grad or (depth and _descends_from_graph(value, depth - 1)) for value in inner)
+    ends = [end.at for end in reach_of(ctx, [(term, None)]).ends if end.kind in ("number", "choice", "copy")]
+    return ends[0] if ends else None
 
 
 def _what(cut: ast.expr) -> str:

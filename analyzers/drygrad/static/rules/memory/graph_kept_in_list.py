@@ -64,6 +64,23 @@ class GraphKeptInList(Rule):
     code, name, since = "DG501", "graph-kept-in-list", "0.1"
     severity = "warning"
     VALID = [
+        Valid(  # what is handed over is detached where it is kept
+            """
+            class Experience:
+                def __init__(self):
+                    self.states = []
+
+                def store(self, state):
+                    self.states.append(tuple(s.detach() for s in state))
+
+            cell, experience = nn.LSTMCell(4, 8), Experience()
+            state = (torch.zeros(2, 8), torch.zeros(2, 8))
+            for x in torch.randn(100, 2, 4):
+                state = cell(x, tuple(s.detach() for s in state))
+                experience.store(state)
+            print(len(experience.states), experience.states[-1][0].norm().item())
+            """
+        ),
         Valid(
             """
             def hessian(y: torch.Tensor, x):
@@ -177,6 +194,24 @@ class GraphKeptInList(Rule):
         """),
     ]
     INVALID = [
+        Invalid(  # a record that another function made
+            """
+            def step(model, x, y):
+                error = model(x) - y
+                return {"loss": error.abs().mean(), "size": len(x)}
+
+            model, logs = nn.Linear(4, 1), []
+            optimizer = torch.optim.Adam(model.parameters())
+            for x, y in loader:
+                log = step(model, x, y)
+                optimizer.zero_grad()
+                log["loss"].backward()
+                optimizer.step()
+                logs.append(log)
+            """,
+            at=(12, 16, 12, 19),
+            severity="info",
+        ),
         Invalid(
             """
             model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))

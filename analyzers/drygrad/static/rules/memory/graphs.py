@@ -12,10 +12,11 @@ from drygrad.static.datasets import called_by
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.operations import VIEWS
 from drygrad.static.facts.saving import keeps_tensors
-from drygrad.static.facts.values import Constant, Number, Origin, Tensor, Value
+from drygrad.static.facts.values import Constant, Mapped, Number, Origin, Sequence, Tensor, Value
 from drygrad.static.loops import Backward, backwards_in, gradients_in, trains
 from drygrad.static.roles import role_of
 from drygrad.static.rules.autograd.graph import recorded
+from drygrad.static.rules.autograd.terms import differentiated
 from drygrad.static.rules.memory.reading import COMBINES, is_only_read
 from drygrad.static.syntax import (
     assigned_in,
@@ -59,6 +60,8 @@ def graph_of(node: ast.expr, step: Step, ctx: Context, depth: int = _DEPTH) -> G
         return None  # a gradient has a graph only where create_graph asked for it, and a conversion saves nothing
     if not isinstance(node, (ast.Name, ast.Attribute)) and recorded(ctx, node) is False:
         return None
+    if isinstance(value, (Mapped, Sequence)):
+        return _of_record(node, value, step, ctx)
     ways = (*backwards_in(step, ctx), *gradients_in(step, ctx))
     roots = [backward for backward in ways if not backward.keeps_graph]
     if _is_part_of(node, roots, step, ctx):
@@ -75,6 +78,31 @@ def graph_of(node: ast.expr, step: Step, ctx: Context, depth: int = _DEPTH) -> G
     if isinstance(value, Tensor) and value.requires_grad:
         return Graph("freed" if any(_made_from(value, ctx.value(r)) for b in roots for r in b.roots) else "whole")
     return Graph("whole", certain=False) if isinstance(node, ast.Call) and _is_of_model(node, ctx) else None
+
+
+def _of_record(node: ast.expr, value: Value, step: Step, ctx: Context) -> Graph | None:
+    """Say what graphs the tensors in a record or a tuple carry, wherever it was made."""
+    if not _is_made_in(node, step, ctx):
+        return None
+    carried = [part for part in _tensors_in(value) if part.requires_grad and not (part.leaf or part.parameter)]
+    carried = [part for part in carried if not (part.made_by("autograd_grad") or _is_converted(part))]
+    roots = [root for _, root in differentiated(ctx)]
+    is_freed = any(_made_from(root, part) or _made_from(part, root) for root in roots for part in carried)
+    return Graph("freed" if is_freed else "whole") if carried else None
+
+
+def _tensors_in(value: Value) -> Iterator[Tensor]:
+    match value:
+        case Tensor():
+            yield value
+        case Mapped(entries=entries):
+            for entry in entries.values():
+                yield from _tensors_in(entry)
+        case Sequence(items=items, element=element):
+            for item in items if items is not None else (element,):
+                yield from _tensors_in(item)
+        case _:
+            return
 
 
 def _is_converted(value: Tensor) -> bool:
@@ -283,6 +311,8 @@ def _is_inner(name: str, node: ast.expr, ctx: Context) -> bool:
 def detached(node: ast.expr, ctx: Context) -> Fix | None:
     """Make the fix that takes a tensor out of its graph where it is stored."""
     title = "Detach it before storing it"
+    if isinstance(ctx.value(node), (Mapped, Sequence)):
+        return None
     if isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
         return ctx.fix(title, ctx.insert_after(node, ".detach()"), safety="safe")
     return ctx.fix(title, ctx.insert_before(node, "("), ctx.insert_after(node, ").detach()"), safety="safe")

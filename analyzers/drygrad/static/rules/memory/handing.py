@@ -12,7 +12,7 @@ from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.linked import is_elsewhere
 from drygrad.static.loops import is_guarded
 from drygrad.static.rules.memory.keeping import Keeping, keepings
-from drygrad.static.syntax import assigned_in, called, nodes_within
+from drygrad.static.syntax import assigned_in, bound_names, called, nodes_within
 from drygrad.static.tree import walk
 
 _CUTS = frozenset({"item", "detach", "tolist", "numpy", "data", "shape", "size", "dim", "device", "dtype"})
@@ -111,5 +111,10 @@ def _is_cut(node: ast.AST, until: ast.AST, ctx: Context) -> bool:
             return True
         if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id in _CONVERTS:
             return True
+        if isinstance(parent, ast.comprehension) and node is parent.iter:
+            whole = ctx.parent(parent)
+            made = whole.value if isinstance(whole, ast.DictComp) else getattr(whole, "elt", None)
+            targets = bound_names(parent.target)
+            return isinstance(made, ast.expr) and not any(_carries(made, name, ctx) for name in targets)
         node = parent
     return False

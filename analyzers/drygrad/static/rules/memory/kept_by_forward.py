@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.frame import dotted_text
-from drygrad.static.facts.values import Sequence
+from drygrad.static.facts.values import Function, Sequence
 from drygrad.static.loops import is_guarded
+from drygrad.static.syntax import called, nodes_within
 from drygrad.static.tree import walk
 
 _SHORTENS = frozenset({"clear", "pop", "popleft", "remove"})
@@ -18,7 +19,8 @@ _SHORTENS = frozenset({"clear", "pop", "popleft", "remove"})
 class KeptByForward(Rule):
     """
     ## What it does
-    Finds `self.maps.append(tensor)` in the `forward` of an `nn.Module`, if nothing in the file clears the list.
+    Finds `self.maps.append(tensor)` in the `forward` of an `nn.Module`, and `maps.append(output)` in a forward hook of
+    a file that trains, if nothing in the file clears the list or removes the hook.
 
     ## Why is this bad?
     The module keeps a tensor from every call, with its graph: all activations of all steps, until memory runs out.
@@ -58,6 +60,19 @@ class KeptByForward(Rule):
     code, name, since = "DG513", "kept-by-forward", "0.1"
     severity = "warning"
     VALID = [
+        Valid(  # cleared in every step
+            """
+            maps = []
+            model = nn.Linear(4, 2)
+            model.register_forward_hook(lambda module, inputs, output: maps.append(output))
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for x, y in loader:
+                maps.clear()
+                optimizer.zero_grad()
+                (F.cross_entropy(model(x), y) + maps[-1].abs().mean()).backward()
+                optimizer.step()
+            """
+        ),
         Valid(
             """
             class Block(nn.Module):
@@ -80,6 +95,23 @@ class KeptByForward(Rule):
         ),
     ]
     INVALID = [
+        Invalid(
+            """
+            maps = []
+
+            def remember(module, inputs, output):
+                maps.append(output)
+
+            model = nn.Linear(4, 2)
+            model.register_forward_hook(remember)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for x, y in loader:
+                optimizer.zero_grad()
+                F.cross_entropy(model(x), y).backward()
+                optimizer.step()
+            """,
+            at=(4, 4, 4, 23),
+        ),
         Invalid(
             """
             class Observer(nn.Module):
@@ -131,6 +163,58 @@ class KeptByForward(Rule):
         message = f"every forward appends to {text} and nothing clears it; all these tensors stay in memory"
         gathered = ctx.grad_enabled(ctx.statement(node)) is False and _is_gathered(owner, node, cls)
         yield ctx.finding(self, node, message, severity="info" if gathered else None)
+
+    def visit_hook(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
+        """Find hooks that keep what a module returns, with its graph, in a file that trains."""
+        match node:
+            case ast.Call(func=ast.Attribute(attr="register_forward_hook"), args=[hook, *_]):
+                function = ctx.value(hook)
+            case _:
+                return
+        if not isinstance(function, Function) or len(function.node.args.args) < _OF_HOOK or not _trains(ctx):
+            return
+        result = function.node.args.args[-1].arg
+        for call in nodes_within(function.node):
+            match call:
+                case ast.Call(func=ast.Attribute(value=ast.Name() as kept, attr="append"), args=[item]):
+                    name = kept.id
+                case _:
+                    continue
+            if _is_part_of(item, result) and not is_guarded(call, function.node, ctx) and _only_grows(name, ctx):
+                message = (
+                    f"every forward appends to {name} and nothing clears it; the graphs of all steps stay in memory"
+                )
+                yield ctx.finding(self, call, message, related=[("the hook is registered here", node)])
+
+
+_OF_HOOK = 3
+"""The module, its arguments, its result."""
+
+
+def _trains(ctx: Context) -> bool:
+    removes = any(called(call) == "remove" for call in ctx.nodes(ast.Call))
+    return not removes and any(called(call) == "backward" and ctx.loops(call) for call in ctx.nodes(ast.Call))
+
+
+def _is_part_of(item: ast.expr, name: str) -> bool:
+    while isinstance(item, ast.Subscript):
+        item = item.value
+    return isinstance(item, ast.Name) and item.id == name
+
+
+def _only_grows(name: str, ctx: Context) -> bool:
+    """Say whether a list is bound once, and no statement shortens it."""
+    bound = 0
+    for node in ctx.nodes(ast.Name):
+        if node.id != name:
+            continue
+        parent = ctx.parent(node)
+        bound += isinstance(node.ctx, ast.Store)
+        changes = isinstance(parent, ast.Subscript) and not isinstance(parent.ctx, ast.Load)
+        shortens = isinstance(parent, ast.Attribute) and parent.attr in _SHORTENS
+        if isinstance(node.ctx, ast.Del) or changes or shortens:
+            return False
+    return bound == 1
 
 
 def _begins_as_list(owner: ast.Attribute, cls: ast.ClassDef, ctx: Context) -> bool:

@@ -9,6 +9,7 @@ from drygrad.model import Finding, Invalid, Rule, Valid
 from drygrad.static.context import Context
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import NONE, UNKNOWN, Arguments, Constant, Object, Value
+from drygrad.static.repeating import repeated
 from drygrad.static.syntax import assigned_in
 from drygrad.static.tree import walk
 
@@ -24,7 +25,8 @@ _CONSEQUENCES: dict[bool | None, str] = {
 class IteratorMadeAnew(Rule):
     """
     ## What it does
-    Finds `next(iter(loader))` in a loop that does not change the loader.
+    Finds `next(iter(loader))` in a loop that does not change the loader, also in a method that the loop calls for its
+    batches.
 
     ## Why is this bad?
     Each `iter()` starts an epoch: workers are restarted, all indices are shuffled again, and only the first batch is
@@ -66,10 +68,43 @@ class IteratorMadeAnew(Rule):
                 return next(iter(loader))
             """
         ),
+        Valid(  # a look at each of several
+            """
+            class Batches:
+                def __init__(self, loader):
+                    self.loader = loader
+
+                def first(self):
+                    return next(iter(self.loader))
+
+            def train(model, loaders):
+                for loader in loaders:
+                    batches = Batches(loader)
+                    x, y = batches.first()
+                    F.cross_entropy(model(x), y).backward()
+            """
+        ),
         Valid("def first(loaders):\n    for loader in loaders:\n        print(next(iter(loader)))"),
         Valid("def first(model):\n    for _ in range(3):\n        print(next(iter(model.parameters())).device)"),
     ]
     INVALID = [
+        Invalid(
+            """
+            class Batches:
+                def __init__(self, loader):
+                    self.loader = loader
+
+                def take(self):
+                    return next(iter(self.loader))
+
+            def train(model, batches, loader, steps):
+                batches = Batches(loader)
+                for step in range(steps):
+                    x, y = batches.take()
+                    F.cross_entropy(model(x), y).backward()
+            """,
+            at=(6, 15, 6, 38),
+        ),
         Invalid(
             """
             def train(model, train_loader, steps):
@@ -100,10 +135,12 @@ class IteratorMadeAnew(Rule):
                 text = dotted_text(loader)
             case _:
                 return
-        loops = ctx.loops(node)
-        if text is None or not loops or not _is_loader(loader, text, ctx):
+        if text is None or not _is_loader(loader, text, ctx):
             return
-        if any(name == text or text.startswith(f"{name}.") for name, _ in assigned_in(loops[0])):
+        loops = ctx.loops(node)
+        if not loops and repeated(text, node, ctx) is None:
+            return
+        if any(name == text or text.startswith(f"{name}.") for loop in loops[:1] for name, _ in assigned_in(loop)):
             return
         if any(_binds(loop, text) for loop in loops[:1]):
             return

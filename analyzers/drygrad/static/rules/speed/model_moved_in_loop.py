@@ -10,6 +10,7 @@ from drygrad.static.context import Context, Loop
 from drygrad.static.facts.frame import dotted_text
 from drygrad.static.facts.values import Object
 from drygrad.static.loops import is_guarded, is_step_loop
+from drygrad.static.repeating import repeated
 from drygrad.static.roles import role_of
 from drygrad.static.syntax import assigned_in, called, calls_in, follows, scope_of
 from drygrad.static.tree import walk
@@ -50,6 +51,17 @@ class ModelMovedInLoop(Rule):
     code, name, since = "DG606", "model-moved-in-loop", "0.1"
     severity = "hint"
     VALID = [
+        Valid(  # another one for each
+            """
+            def update(model: nn.Module, x):
+                model.cuda()
+                F.mse_loss(model(x.cuda()), x.cuda()).backward()
+
+            for x in torch.utils.data.DataLoader(data):
+                model = nn.Linear(4, 4)
+                update(model, x)
+            """
+        ),
         Valid("""
             def train(model: nn.Module, loader, criterion, optimizer, device):
                 model.to(device)
@@ -83,6 +95,25 @@ class ModelMovedInLoop(Rule):
         Valid("def run(loader, device):\n    for x in loader:\n        x = x.to(device)\n        print(x)"),
     ]
     INVALID = [
+        Invalid(
+            """
+            class Learner:
+                def __init__(self, model: nn.Module):
+                    self.model = model
+                    self.optimizer = torch.optim.Adam(model.parameters())
+
+                def update(self, x, y):
+                    self.model.cuda()
+                    self.optimizer.zero_grad()
+                    F.mse_loss(self.model(x.cuda()), y.cuda()).backward()
+                    self.optimizer.step()
+
+            learner = Learner(nn.Linear(4, 1))
+            for x, y in torch.utils.data.DataLoader(data):
+                learner.update(x, y)
+            """,
+            at=(7, 8, 7, 25),
+        ),
         Invalid(
             """
             def train(model, loader, criterion, optimizer, device):
@@ -142,17 +173,21 @@ class ModelMovedInLoop(Rule):
             return
         name = dotted_text(node.func.value)
         loops = ctx.loops(node)
-        if name is None or not loops or not is_step_loop(loops[0], ctx) or is_guarded(node, loops[0], ctx):
+        if name is None or not _is_model(node.func.value, ctx):
             return
-        if not _is_model(node.func.value, ctx) or _is_another_each_time(name, node, loops[0]):
+        if not loops and repeated(name, node, ctx) is None:
             return
-        if any(other is not node and _moves(other, name) for other in calls_in(loops[0])):
+        if loops and (not is_step_loop(loops[0], ctx) or is_guarded(node, loops[0], ctx)):
+            return
+        if any(_is_another_each_time(name, node, loop) for loop in loops[:1]):
+            return
+        if any(other is not node and _moves(other, name) for loop in loops[:1] for other in calls_in(loop)):
             return
         message = (
             f"{name} is moved to its device on every step, which walks over all parameters; once before the "
             "loop is enough"
         )
-        yield ctx.finding(self, node, message, fixes=[_fix(node, name, loops[0], ctx)])
+        yield ctx.finding(self, node, message, fixes=[_fix(node, name, loop, ctx) for loop in loops[:1]])
 
 
 def _is_model(node: ast.expr, ctx: Context) -> bool:
