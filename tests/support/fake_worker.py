@@ -25,7 +25,14 @@ def say(message: dict[str, Any]) -> None:
     os.write(1, json.dumps(message).encode() + b"\n")
 
 
-_ON_HOST = {"device": "cpu", "peak_bytes": 8, "by_phase": {}, "by_line": [], "over_time": [], "steps": []}
+_ON_HOST: dict[str, Any] = {
+    "device": "cpu",
+    "peak_bytes": 8,
+    "by_phase": {},
+    "by_line": [],
+    "over_time": [],
+    "steps": [],
+}
 
 
 def answered(run: str | None, result: object) -> None:
