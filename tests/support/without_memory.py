@@ -28,6 +28,9 @@ class Everything:
     def resized(self, size: int, address: int, device: int) -> None:
         """Hear of another size."""
 
+    def used(self, address: int, stream: int) -> None:
+        """Hear of memory that another stream uses."""
+
 
 def _made(tensor: torch.Tensor) -> None:
     if tensor.is_cuda:
