@@ -42,15 +42,18 @@ def test_a_forked_run_knows_how_long_it_stood_in_the_queue_of_a_busy_machine() -
 
 
 ROUND = """
-import sys, threading, time
+import threading, time
 from drygrad.worker import deadline
 class Run:
     op = None
+taken = threading.Lock()
+taken.acquire()
 def go_round():
-    while True:
+    LOOP
         pass
 thread = threading.Thread(target=go_round, daemon=True)
 thread.start()
+time.sleep(0.1)
 seen = set()
 for _ in range(4):
     time.sleep(0.02)
@@ -59,8 +62,9 @@ print(len(seen), flush=True)
 """
 
 
-def test_an_endless_loop_moves_though_it_is_always_seen_at_the_same_instruction() -> None:
-    assert printed(ROUND) == "4"
+@pytest.mark.parametrize(("loop", "places"), [("while True:", "4"), ("for _ in iter(taken.acquire, None):", "1")])
+def test_a_loop_moves_at_its_jump_and_not_while_it_waits_for_an_element(loop: str, places: str) -> None:
+    assert printed(ROUND.replace("LOOP", loop)) == places
 
 
 def test_the_operation_in_flight_is_named(worker: WorkerClient, tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ _BEFORE = 0.75
 """After this share of the time it is watched where the run stands, to tell in the end whether it has moved."""
 _LOOKS = 12
 _LEAST = 0.001
-_JUMPS = {*dis.hasjrel, *dis.hasjabs}
+_JUMPS = {code for name, code in dis.opmap.items() if "JUMP" in name}
+"""Not all that may jump: ``FOR_ITER`` and ``SEND`` wait for what they call."""
 
 
 Standing = tuple[int, tuple[tuple[int, int], ...]]
