@@ -65,7 +65,7 @@ def keywords_of(name: str) -> frozenset[str] | None:
     Schedulers may be named as the facts name them: ``torch.optim.StepLR``.
     """
     taken: Mapping[str, list[str]] = _read("keywords")
-    found = taken.get(name) or taken.get(name.replace("torch.optim.", "torch.optim.lr_scheduler."))
+    found = taken.get(name, taken.get(name.replace("torch.optim.", "torch.optim.lr_scheduler.")))
     return frozenset(found) if found is not None else None
 
 

@@ -53,11 +53,7 @@ def device_fault(scene: Scene) -> Fault | None:
         return _numpy(scene, found.group(1))
     if _LENGTHS.search(scene.text):
         return _lengths(scene)
-    found = _GRADIENT.search(scene.text)
-    if not found and not _MISMATCH.search(scene.text):
-        return None
-    met = scene.begun_with(int(found[1])) if found else scene.operands()
-    operands = [operand for operand in met if not _is_scalar(operand)]
+    operands = [operand for operand in _met(scene) if not _is_scalar(operand)]
     if len({operand.tensor.device for operand in operands}) < 2:
         return None
     wrong, right = _wrong_and_right(operands)
@@ -89,6 +85,14 @@ def device_fault(scene: Scene) -> Fault | None:
         **inner,
     )
     return scene.moved(fault, culprit.place)
+
+
+def _met(scene: Scene) -> list[Operand]:
+    """Return the tensors that met, if the error says that their devices do not fit."""
+    found = _GRADIENT.search(scene.text)
+    if found:
+        return scene.begun_with(int(found[1]))
+    return scene.operands() if _MISMATCH.search(scene.text) else []
 
 
 def _moved_after_state(scene: Scene, wrong: Operand, right: Operand) -> Fault | None:

@@ -97,6 +97,8 @@ def _cdist(reader: Reader) -> Shape | None:
 
 
 def _einsum(reader: Reader) -> Shape | None:
+    if not reader.call.values:
+        raise Unknown
     equation, *values = reader.call.values
     if len(values) == 1 and isinstance(values[0], Sequence):
         values = list(items_of(values[0]))

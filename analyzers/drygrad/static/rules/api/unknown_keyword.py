@@ -20,9 +20,8 @@ class UnknownKeyword(Rule):
     Finds keyword arguments that a function or class of torch does not take: misspelled ones, such as `dims=` in
     `torch.cat`, and removed ones, such as `verbose=` of learning rate schedulers.
 
-    The keywords are those of the torch release that drygrad was built against. Functions that take any keyword, calls
-    with `**arguments` aside, and code that checks the version or catches the error are left alone. Methods of tensors
-    are not checked.
+    The keywords are those of the torch release that drygrad was built against. Code that checks the version or catches
+    the error is left alone. Methods of tensors, `**arguments`, and functions that take any keyword are not checked.
 
     ## Why is this bad?
     The call raises TypeError when it is reached, which may be after hours of training.
@@ -76,14 +75,16 @@ class UnknownKeyword(Rule):
         ),
         Invalid("layer = torch.nn.Conv2d(3, 4, kernal_size=3)", fixed="layer = torch.nn.Conv2d(3, 4, kernel_size=3)"),
         Invalid("import torch\n\nopt = torch.optim.AdamW(params, learning_rate=0.1)"),
+        Invalid("product = torch.einsum(equation='ij,jk->ik', operands=matrices)", count=2),
     ]
 
     def visit_call(self, node: ast.Call, ctx: Context) -> Iterator[Finding]:
         called = ctx.value(node.func) if node.keywords else None
-        taken = keywords_of(called.name) if isinstance(called, Reference) else None
+        if not isinstance(called, Reference):
+            return
+        taken = keywords_of(called.name)
         if taken is None or is_guarded(node, ctx) or is_expected(node, ctx):
             return
-        assert isinstance(called, Reference)
         for keyword in node.keywords:
             if keyword.arg is not None and keyword.arg not in taken:
                 message = f"`{called.name}` takes no `{keyword.arg}` in torch {torch_version()}; this raises TypeError"
